@@ -1,0 +1,155 @@
+"""The logical operators: frozen records of what to compute, each with the schema of its output.
+
+Operators refer to their inputs directly, so a query is a directed acyclic graph of such records. Two consumers of
+one record share its work. Identity, not equality, makes a node: `Plan` gives each a stable id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.algebra.source import OnViolation, Promise, Reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.algebra.aggregation import Aggregation
+    from penstock.algebra.expression import Expression
+    from penstock.algebra.schema import Schema
+    from penstock.algebra.window import Window
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One node of a plan."""
+
+    inputs: tuple[Operator, ...]
+    schema: Schema
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def detail(self) -> str:
+        """What this operator does, in a few words, for `explain`."""
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Operator):
+    """Events from outside, checked against schema and promises before anyone sees them."""
+
+    name: str = ""
+    reader: Reader | None = None
+    promises: tuple[Promise, ...] = ()
+    on_violation: OnViolation = "reject"
+
+    @property
+    def detail(self) -> str:
+        reader = type(self.reader).__name__.lower() if self.reader is not None else "nothing to read yet"
+        path = getattr(self.reader, "path", "")
+        promised = "; ".join(str(p) for p in self.promises) or "no punctuation promised"
+        return f"{self.name} from {reader}{' ' + path if path else ''} ({promised})"
+
+
+@dataclass(frozen=True, eq=False)
+class Select(Operator):
+    """Keeps the events for which the predicate is true."""
+
+    predicate: Expression = field(kw_only=True)
+
+    @property
+    def detail(self) -> str:
+        return self.predicate.text
+
+
+@dataclass(frozen=True, eq=False)
+class Project(Operator):
+    """Renames, drops and computes attributes: one output attribute per (name, expression)."""
+
+    columns: tuple[tuple[str, Expression], ...] = field(kw_only=True)
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(n if e.text == n else f"{e.text} AS {n}" for n, e in self.columns)
+
+    @property
+    def renames(self) -> dict[str, tuple[str, ...]]:
+        """Input attribute → the output attributes that carry it unchanged."""
+        out: dict[str, tuple[str, ...]] = {}
+        for name, expression in self.columns:
+            if expression.is_column:
+                (column,) = expression.columns
+                out[column] = (*out.get(column, ()), name)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Map(Operator):
+    """A user's Python function from an Arrow table to an Arrow table, run inside the tasks.
+
+    `keeps` names the attributes that the function passes on unchanged for every event; only punctuation on these
+    survives it, since nothing is known of what the function does to the others.
+    """
+
+    function: Callable[[pa.Table], pa.Table] = field(kw_only=True)
+    keeps: tuple[str, ...] = ()
+
+    @property
+    def detail(self) -> str:
+        return f"{getattr(self.function, '__qualname__', repr(self.function))}(batch)"
+
+
+@dataclass(frozen=True, eq=False)
+class Union(Operator):
+    """All events of all inputs; a punctuation once every input has given it."""
+
+    @property
+    def detail(self) -> str:
+        return f"{len(self.inputs)} inputs"
+
+
+@dataclass(frozen=True, eq=False)
+class Bucket(Operator):
+    """Labels each event with the windows it belongs to, one output event per window."""
+
+    window: Window = field(kw_only=True)
+
+    @property
+    def detail(self) -> str:
+        return str(self.window)
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate(Operator):
+    """One output event per group, when a punctuation says that the group is complete.
+
+    A `window` folded in from a Bucket below makes its label the first grouping attribute.
+    """
+
+    keys: tuple[str, ...] = field(kw_only=True)
+    aggregations: tuple[Aggregation, ...] = field(kw_only=True)
+    window: Window | None = None
+
+    @property
+    def detail(self) -> str:
+        by = ", ".join(self.grouping) or "everything"
+        return ", ".join(f"{a.text} AS {a.name}" for a in self.aggregations) + f" by {by}"
+
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        return self.schema.names[: len(self.schema.names) - len(self.aggregations)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sink(Operator):
+    """Where results go. `target` is a declaration from `penstock.engine.sink`, opaque to the algebra."""
+
+    target: Any = None
+
+    @property
+    def detail(self) -> str:
+        return repr(self.target) if self.target is not None else ""

@@ -1,0 +1,112 @@
+"""What a source is and what it promises: declarations only, nothing here reads a byte.
+
+A *reader* says where events come from (files, a generator, a Spark stream). A *promise* says which punctuations
+the source will assert and from what knowledge; an event that breaks a promise is a violation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Format = Literal["parquet", "csv", "json"]
+OnViolation = Literal["reject", "fail"]
+
+
+@dataclass(frozen=True)
+class Files:
+    """A directory (or one file, or a glob) of Parquet, CSV or JSON-lines files, read in order of appearance.
+
+    `partitions="directory"` makes every sub-directory a source partition of its own: disorder is then measured
+    within each, and the stream is only as far as its slowest partition. With `"single"` the whole directory is one
+    partition and its files follow each other.
+    """
+
+    path: str
+    format: Format
+    partitions: Literal["single", "directory"] = "single"
+    order: Literal["time", "name"] = "time"
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Events made by a seeded function of their position, so that any part of the stream can be made again."""
+
+    rows: int | None
+    rate: float | None
+    seed: int
+    start: int
+    partitions: int = 1
+    disorder: int = 0
+    columns: tuple[tuple[str, str, tuple[Any, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """A Structured Streaming DataFrame whose micro-batches are written to a durable inbox, one folder per batch id."""
+
+    frame: Any = field(repr=False, compare=False, hash=False)
+
+
+Reader = Files | Generated | Inbox
+
+
+@dataclass(frozen=True)
+class Disorder:
+    """No event is more than `slack` ticks older than the newest one before it in its source partition."""
+
+    attribute: str
+    slack: int
+
+    def __str__(self) -> str:
+        return f"disorder({self.attribute} within {self.slack} ticks)"
+
+
+@dataclass(frozen=True)
+class InBand:
+    """Records whose `column` is not null are punctuations, written as pattern text, in the stream itself."""
+
+    column: str = "punctuation"
+
+    def __str__(self) -> str:
+        return f"in band({self.column})"
+
+
+@dataclass(frozen=True)
+class WhenAll:
+    """`past` is complete up to the least of the newest values seen for each of `keys` in attribute `key`.
+
+    Each key is in order up to `slack` ticks; the list names every key there is.
+    """
+
+    key: str
+    keys: tuple[Any, ...]
+    past: str
+    slack: int = 0
+
+    def __str__(self) -> str:
+        return f"when all {len(self.keys)} values of {self.key} have passed {self.past}"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Values of `attribute` below `low` or above `high` never occur: two punctuations before the first event."""
+
+    attribute: str
+    low: Any = None
+    high: Any = None
+
+    def __str__(self) -> str:
+        return f"bounds({self.low} ≤ {self.attribute} ≤ {self.high})"
+
+
+@dataclass(frozen=True)
+class EndOfSource:
+    """When a bounded run has read everything, the source says so: a punctuation of wildcards only."""
+
+    def __str__(self) -> str:
+        return "end of source"
+
+
+Promise = Disorder | InBand | WhenAll | Bounds | EndOfSource

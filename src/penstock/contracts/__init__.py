@@ -1,0 +1,1 @@
+"""Static analysis of plans: is state bounded, does every result appear."""

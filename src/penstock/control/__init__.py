@@ -1,0 +1,1 @@
+"""Decisions between epochs, as pure functions of statistics."""

@@ -1,0 +1,1 @@
+"""Runs plans on Spark: sources, exchange, state, epochs, sinks, recovery."""

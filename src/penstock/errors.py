@@ -1,0 +1,83 @@
+"""What Penstock says when something is wrong.
+
+Every error names the thing it is about and, where there is one, the thing to write instead. The command line
+prints a `UserError` as one line with its hint and exits with code 2; everything else is a defect of ours or of
+the machine and keeps its stack trace.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PenstockError(Exception):
+    """Base of all errors Penstock raises on purpose.
+
+    >>> print(PenstockError("stream 'traffic': no path", hint="call .read_parquet(path)"))
+    stream 'traffic': no path. Hint: call .read_parquet(path)
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}. Hint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process boundaries (worker to driver): keyword-only arguments need help to be pickled.
+        return (_rebuild, (type(self), self.message, self.hint))
+
+
+def _rebuild(kind: type[PenstockError], message: str, hint: str | None) -> PenstockError:
+    return kind(message, hint=hint)
+
+
+class UserError(PenstockError):
+    """A mistake in a query, a declaration or a command: fixed by writing something else."""
+
+
+class SchemaError(UserError):
+    """Data that does not have the declared attributes or types (schema drift)."""
+
+
+class ViolationError(UserError):
+    """An event that breaks a promise of its stream, on a stream whose policy is `fail`."""
+
+
+class OverflowingError(UserError):
+    """A number too large for its type. A wrong number is never delivered instead."""
+
+
+class CheckpointError(PenstockError):
+    """A checkpoint that cannot be used: corrupt, incomplete, locked, or of another plan or version."""
+
+
+class SourceError(PenstockError):
+    """Input that cannot be read: missing, unreadable, or changed while it was read."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that looks most like `word`, or None when none comes close.
+
+    >>> nearest("sped", ["ts", "segment", "speed"])
+    'speed'
+    """
+    candidates = sorted(set(known))
+    folded = {c.casefold(): c for c in reversed(candidates)}
+    found = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.5)
+    return folded[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint for an unknown name: the nearest match, then everything there is.
+
+    >>> did_you_mean("sped", ["ts", "speed"])
+    "did you mean 'speed'? There are: ts, speed"
+    """
+    names = list(known)
+    match = nearest(word, names)
+    shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    return (f"did you mean '{match}'? " if match else "") + f"There are: {shown}"

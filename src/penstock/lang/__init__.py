@@ -1,0 +1,1 @@
+"""SQL for streams, translated to the algebra."""

@@ -1,0 +1,1 @@
+"""Where users come in: the command line and the testing module."""
