@@ -127,21 +127,16 @@ class Bucket(Operator):
 class Aggregate(Operator):
     """One output event per group, when a punctuation says that the group is complete.
 
-    A `window` folded in from a Bucket below makes its label the first grouping attribute.
+    When the input is a Bucket, its label is the first of `keys`.
     """
 
     keys: tuple[str, ...] = field(kw_only=True)
     aggregations: tuple[Aggregation, ...] = field(kw_only=True)
-    window: Window | None = None
 
     @property
     def detail(self) -> str:
-        by = ", ".join(self.grouping) or "everything"
+        by = ", ".join(self.keys) or "nothing: one group"
         return ", ".join(f"{a.text} AS {a.name}" for a in self.aggregations) + f" by {by}"
-
-    @property
-    def grouping(self) -> tuple[str, ...]:
-        return self.schema.names[: len(self.schema.names) - len(self.aggregations)]
 
 
 @dataclass(frozen=True, eq=False)
