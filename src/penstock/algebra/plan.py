@@ -1,0 +1,178 @@
+"""A plan: the operators of one query as a graph with stable ids, and its drawings.
+
+Ids come from the shape of the query alone (kind and number in topological order), so the same program gives the
+same ids in every run: state, settings and metrics are filed under them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.errors import UserError
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator in its place: its id and the ids of its inputs."""
+
+    id: str
+    operator: Operator
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Operators in topological order (inputs before consumers)."""
+
+    nodes: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, *roots: Operator) -> Plan:
+        """The plan of everything that `roots` need."""
+        order: list[Operator] = []
+        seen: set[int] = set()
+        # Iterative, so that a chain of a thousand operators does not meet Python's recursion limit.
+        stack: list[tuple[Operator, bool]] = [(r, False) for r in reversed(roots)]
+        while stack:
+            operator, done = stack.pop()
+            if done:
+                order.append(operator)
+            elif id(operator) not in seen:
+                seen.add(id(operator))
+                stack.append((operator, True))
+                stack.extend((i, False) for i in reversed(operator.inputs))
+        ids: dict[int, str] = {}
+        counts: dict[str, int] = {}
+        names: set[str] = set()
+        for operator in order:
+            if isinstance(operator, Source):
+                if operator.name in names:
+                    raise UserError(
+                        f"two sources are named '{operator.name}'",
+                        hint="give each stream its own name, or use one stream twice",
+                    )
+                names.add(operator.name)
+                ids[id(operator)] = f"source:{operator.name}"
+            else:
+                counts[operator.kind] = counts.get(operator.kind, 0) + 1
+                ids[id(operator)] = f"{operator.kind}-{counts[operator.kind]}"
+        return cls(tuple(Node(ids[id(o)], o, tuple(ids[id(i)] for i in o.inputs)) for o in order))
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __getitem__(self, node_id: str) -> Node:
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        raise KeyError(node_id)
+
+    def consumers(self, node_id: str) -> tuple[Node, ...]:
+        return tuple(n for n in self.nodes if node_id in n.inputs)
+
+    @property
+    def sources(self) -> tuple[Node, ...]:
+        return tuple(n for n in self.nodes if isinstance(n.operator, Source))
+
+    @property
+    def sinks(self) -> tuple[Node, ...]:
+        return tuple(n for n in self.nodes if isinstance(n.operator, Sink))
+
+    def describe(self) -> dict[str, dict[str, Any]]:
+        """What must be the same for a checkpoint to fit: per operator, its inputs, schema and definition."""
+        return {
+            n.id: {
+                "inputs": list(n.inputs),
+                "schema": str(n.operator.schema),
+                "definition": definition(n.operator),
+            }
+            for n in self.nodes
+            if not isinstance(n.operator, Sink)
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        text = json.dumps(self.describe(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def differences(self, described: dict[str, dict[str, Any]]) -> list[str]:
+        """How this plan differs from one described earlier, one line per difference."""
+        mine = self.describe()
+        lines = [f"{i} is new" for i in mine if i not in described]
+        lines += [f"{i} is gone" for i in described if i not in mine]
+        for node_id in mine.keys() & described.keys():
+            for part in ("inputs", "schema", "definition"):
+                old, new = described[node_id].get(part), mine[node_id][part]
+                if old != new:
+                    lines.append(f"{node_id}: {part} was {old!r}, is {new!r}")
+        return sorted(lines)
+
+
+def definition(operator: Operator) -> str:
+    """The part of an operator that decides its results; a path may move, so it is not part of it."""
+    match operator:
+        case Source():
+            return f"{type(operator.reader).__name__}; " + "; ".join(repr(p) for p in operator.promises)
+        case Select():
+            return operator.predicate.sql
+        case Project():
+            return ", ".join(f"{e.sql} AS {n}" for n, e in operator.columns)
+        case Map():
+            return f"{getattr(operator.function, '__qualname__', '?')} keeps {list(operator.keeps)}"
+        case Bucket():
+            return repr(operator.window)
+        case Aggregate():
+            return operator.detail
+        case Union():
+            return f"union of {len(operator.inputs)}"
+        case _:
+            return operator.detail
+
+
+def explain_text(plan: Plan) -> str:
+    """The plan as a tree, consumers above their inputs; a shared operator is drawn once and named after that."""
+    lines: list[str] = []
+    drawn: set[str] = set()
+    fed = {i for n in plan.nodes for i in n.inputs}
+
+    def draw(node_id: str, indent: str, branch: str) -> None:
+        node = plan[node_id]
+        head = indent + branch
+        if node_id in drawn and node.inputs:
+            lines.append(f"{head}{node.id} (shared, drawn above)")
+            return
+        drawn.add(node_id)
+        detail = f": {node.operator.detail}" if node.operator.detail else ""
+        lines.append(f"{head}{node.id}{detail}")
+        deeper = indent + ("   " if branch in ("", "└─ ") else "│  ")
+        pad = deeper + ("│  " if node.inputs else "   ")
+        lines.append(f"{pad}→ ({node.operator.schema})")
+        for k, child in enumerate(node.inputs):
+            draw(child, deeper, "└─ " if k == len(node.inputs) - 1 else "├─ ")
+
+    for node in plan.nodes:
+        if node.id not in fed:
+            draw(node.id, "", "")
+    return "\n".join(lines)
+
+
+def explain_mermaid(plan: Plan) -> str:
+    """The plan as a Mermaid flow chart, events flowing downwards."""
+    lines = ["flowchart TD"]
+    for n, node in enumerate(plan.nodes):
+        text = f"<b>{node.id}</b>" + (f"<br/>{_escape(node.operator.detail)}" if node.operator.detail else "")
+        lines.append(f'    n{n}["{text}"]')
+    place = {node.id: n for n, node in enumerate(plan.nodes)}
+    for node in plan.nodes:
+        for child in node.inputs:
+            lines.append(f"    n{place[child]} --> n{place[node.id]}")
+    return "\n".join(lines)
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,201 @@
+"""The checkpoint: what a query needs to go on after a crash, and the protocol that keeps it right.
+
+    meta.json                what query, version and bucket count this checkpoint belongs to
+    epochs/000042.plan.json  written before epoch 42 runs: its inputs and all decisions
+    epochs/000042.commit.json  written after it: the manifest. An epoch has happened when this record is whole
+    snapshots/000032.json    positions of the sources up to an epoch, so that manifests stay small
+    state/…                  runs
+    dead/…                   dead letters
+    results/…                results of sinks that deliver from the driver
+
+A crash leaves either the old manifest or the new one. Files that no manifest names are orphans and swept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.algebra.plan import Plan
+from penstock.engine.fault import reach
+from penstock.engine.state import Units, run_names, units_from_json, units_to_json
+from penstock.engine.storage import Storage, seal, unseal
+from penstock.errors import CheckpointError
+
+FORMAT = 1
+KEEP = 3
+SNAPSHOT_EVERY = 32
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """All that decides an epoch, written down before it runs."""
+
+    epoch: int
+    splits: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    ends: list[str] = field(default_factory=list)
+    control: int = 0
+    plan: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Output:
+    """One file of results: where a task left it and what it will be called."""
+
+    sink: str
+    staged: str
+    final: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is true after an epoch."""
+
+    epoch: int
+    units: Units = field(default_factory=dict)
+    promises: dict[str, Any] = field(default_factory=dict)
+    punctuation: dict[str, Any] = field(default_factory=dict)
+    snapshot: int = 0
+    deltas: dict[str, list[Any]] = field(default_factory=dict)
+    outputs: tuple[Output, ...] = ()
+    dead: tuple[str, ...] = ()
+    totals: dict[str, Any] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()
+    control: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        body = dict(vars(self))
+        body["units"] = units_to_json(self.units)
+        body["outputs"] = [vars(o) for o in self.outputs]
+        return body
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> Manifest:
+        body = dict(body)
+        body["units"] = units_from_json(body["units"])
+        body["outputs"] = tuple(Output(**o) for o in body["outputs"])
+        body["dead"] = tuple(body["dead"])
+        body["ended"] = tuple(body["ended"])
+        return cls(**body)
+
+
+class Checkpoint:
+    """Reads and writes the records of one checkpoint folder."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.warnings: list[str] = []
+
+    def open(self, plan: Plan, buckets: int) -> int:
+        """Check that this checkpoint fits the plan, or make a new one. Returns its number of buckets."""
+        import penstock
+
+        if not self.storage.exists("meta.json"):
+            if self._epochs("commit"):
+                raise CheckpointError(
+                    f"checkpoint '{self.storage.url}' has epochs but no meta.json",
+                    hint="restore meta.json from a backup, or start with an empty checkpoint folder",
+                )
+            body = {"format": FORMAT, "version": penstock.__version__, "buckets": buckets, "plan": plan.describe()}
+            self.storage.write("meta.json", seal(body))
+            return buckets
+        meta = unseal(self.storage.read("meta.json"), f"{self.storage.url}/meta.json")
+        if meta["format"] != FORMAT:
+            raise CheckpointError(
+                f"checkpoint '{self.storage.url}' has format {meta['format']} (Penstock {meta['version']}); "
+                f"this is Penstock {penstock.__version__}, which reads format {FORMAT}",
+                hint="run it with that version, or start with a new checkpoint folder",
+            )
+        if lines := plan.differences(meta["plan"]):
+            shown = "; ".join(lines[:3]) + (f"; and {len(lines) - 3} more" if len(lines) > 3 else "")
+            raise CheckpointError(
+                f"checkpoint '{self.storage.url}' belongs to another query: {shown}",
+                hint="use a new checkpoint folder for the changed query, or undo the change",
+            )
+        return int(meta["buckets"])
+
+    def latest(self) -> Manifest | None:
+        """The newest manifest that is whole. A torn one is a crash before its epoch happened."""
+        names = self._epochs("commit")
+        for name in reversed(names):
+            try:
+                return Manifest.from_json(unseal(self.storage.read(f"epochs/{name}"), f"epochs/{name}"))
+            except CheckpointError as error:
+                self.warnings.append(f"{error.message}: the epoch is run again")
+        if names:
+            raise CheckpointError(
+                f"checkpoint '{self.storage.url}': none of the {len(names)} manifests is whole",
+                hint="restore the folder epochs/ from a backup; nothing has been changed",
+            )
+        return None
+
+    def plan_of(self, epoch: int) -> EpochPlan | None:
+        name = f"epochs/{epoch:06d}.plan.json"
+        if not self.storage.exists(name):
+            return None
+        try:
+            return EpochPlan(**unseal(self.storage.read(name), name))
+        except CheckpointError:
+            return None  # Torn while being written: the epoch never began.
+
+    def snapshot(self, epoch: int) -> dict[str, Any]:
+        if epoch == 0:
+            return {}
+        name = f"snapshots/{epoch:06d}.json"
+        return unseal(self.storage.read(name), f"{self.storage.url}/{name}")
+
+    def write_plan(self, plan: EpochPlan) -> None:
+        self.storage.write(f"epochs/{plan.epoch:06d}.plan.json", seal(plan.to_json()))
+        reach("planned")
+
+    def write_snapshot(self, epoch: int, positions: dict[str, Any]) -> None:
+        self.storage.write(f"snapshots/{epoch:06d}.json", seal(positions))
+
+    def write_commit(self, manifest: Manifest) -> None:
+        reach("commit")
+        self.storage.write(f"epochs/{manifest.epoch:06d}.commit.json", seal(manifest.to_json()))
+        reach("committed")
+
+    def retire(self, manifest: Manifest, gone: Iterable[str]) -> None:
+        """Delete what no manifest within reach names any more: old records, and `gone`, runs dropped two epochs ago.
+
+        The manifest before the newest stays usable, should the newest be damaged.
+        """
+        old = manifest.epoch - KEEP
+        with contextlib.suppress(OSError):
+            for name in gone:
+                self.storage.delete(name)
+            if old >= 1:
+                self.storage.delete(f"epochs/{old:06d}.plan.json")
+                self.storage.delete(f"epochs/{old:06d}.commit.json")
+        reach("retired")
+
+    def retire_snapshots(self, newest: int) -> None:
+        for name in self.storage.names("snapshots"):
+            if int(name.split(".")[0]) < newest - SNAPSHOT_EVERY:
+                self.storage.delete(f"snapshots/{name}")
+
+    def sweep(self, keep: set[str]) -> list[str]:
+        """Delete every file of state, dead letters and results that is not named in `keep`; returns their names."""
+        orphans = [
+            name for folder in ("state", "dead", "results") for name in self.storage.tree(folder) if name not in keep
+        ]
+        partial = [n for n in self.storage.tree() if n.rsplit("/", 1)[-1].endswith(".partial")]
+        for name in (*orphans, *partial):
+            self.storage.delete(name)
+        return orphans
+
+    def _epochs(self, kind: str) -> list[str]:
+        return [n for n in self.storage.names("epochs") if n.endswith(f".{kind}.json") and not n.startswith(".")]
+
+
+def named_by(manifest: Manifest) -> set[str]:
+    """The files of the checkpoint that a manifest needs."""
+    return run_names(manifest.units) | set(manifest.dead) | {o.staged for o in manifest.outputs}

@@ -1,0 +1,86 @@
+"""One run per checkpoint.
+
+On a local disk the lock is the operating system's: it vanishes with the process, however that dies. Elsewhere it is
+a lease, a small record renewed while the run lives; a lease that has not been renewed for its term is void.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import time
+import uuid
+from pathlib import Path
+from typing import IO
+
+from penstock.engine.storage import Storage
+from penstock.errors import CheckpointError
+
+TERM = 60.0
+
+
+class Lock:
+    """Held from `acquire` to `release`."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.owner = {"host": socket.gethostname(), "process": os.getpid(), "token": uuid.uuid4().hex}
+        self._file: IO[str] | None = None
+        self._renewed = 0.0
+
+    def acquire(self) -> None:
+        if self.storage.local:
+            self._acquire_local()
+        else:
+            self._acquire_lease()
+
+    def _acquire_local(self) -> None:
+        path = Path(self.storage.path("lock"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip()
+            file.close()
+            raise self._taken(holder) from None
+        file.truncate(0)
+        file.write(json.dumps(self.owner))
+        file.flush()
+        self._file = file
+
+    def _acquire_lease(self) -> None:
+        if self.storage.exists("lease.json"):
+            lease = json.loads(self.storage.read("lease.json"))
+            if time.time() - float(lease["renewed"]) < TERM:
+                raise self._taken(json.dumps(lease))
+        self.renew(force=True)
+        time.sleep(0.2)  # Two runs that both found a void lease: the later writer wins, the other one sees it here.
+        if json.loads(self.storage.read("lease.json"))["token"] != self.owner["token"]:
+            raise self._taken("another run that started at the same moment")
+
+    def renew(self, *, force: bool = False) -> None:
+        """Called once per epoch; a no-op on local disks."""
+        if self.storage.local or (not force and time.time() - self._renewed < TERM / 4):
+            return
+        self._renewed = time.time()
+        self.storage.write("lease.json", json.dumps({**self.owner, "renewed": self._renewed}).encode())
+
+    def release(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._file.close()
+            self._file = None
+        elif not self.storage.local:
+            self.storage.delete("lease.json")
+
+    def _taken(self, holder: str) -> CheckpointError:
+        return CheckpointError(
+            f"checkpoint '{self.storage.url}' is in use by another run ({holder or 'unknown'})",
+            hint="stop that run first, or give this one a checkpoint of its own",
+        )

@@ -1,0 +1,150 @@
+"""Files of a checkpoint or a sink, on local disk or any file system that `pyarrow.fs` knows by its URL.
+
+Nothing relies on atomic rename: a record counts only when it is whole, which its checksum tells. On local disks a
+record is nevertheless written to a temporary name, flushed to the disk and renamed, so that power loss cannot leave
+half of one behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from penstock.engine.fault import reach
+from penstock.errors import CheckpointError, UserError
+
+
+def split_url(url: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URL, and the path within it."""
+    text = os.fspath(url)
+    if "://" in text:
+        try:
+            filesystem, path = fs.FileSystem.from_uri(text)
+        except (pa.ArrowInvalid, OSError, ValueError) as error:
+            raise UserError(f"cannot open '{text}': {error}", hint="use a path or a URL such as s3://bucket/folder") from error
+        return filesystem, path.rstrip("/")
+    return fs.LocalFileSystem(), str(Path(text).expanduser().absolute())
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A folder and what is in it. Names are relative, with forward slashes.
+
+    >>> import tempfile
+    >>> s = Storage.at(tempfile.mkdtemp())
+    >>> s.write("a/b.txt", b"x"); s.read("a/b.txt"), s.names("a")
+    (b'x', ['b.txt'])
+    """
+
+    url: str
+    filesystem: fs.FileSystem
+    base: str
+
+    @classmethod
+    def at(cls, url: str) -> Storage:
+        filesystem, base = split_url(url)
+        # Tasks may run in other folders than the driver: from here on every path is absolute.
+        return cls(os.fspath(url) if "://" in os.fspath(url) else base, filesystem, base)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Storage.at, (self.url,))
+
+    @property
+    def local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    def path(self, name: str) -> str:
+        return f"{self.base}/{name}" if name else self.base
+
+    def within(self, name: str) -> Storage:
+        return Storage(f"{self.url}/{name}", self.filesystem, self.path(name))
+
+    def make(self, name: str = "") -> None:
+        self.filesystem.create_dir(self.path(name), recursive=True)
+
+    def exists(self, name: str) -> bool:
+        return bool(self.filesystem.get_file_info(self.path(name)).type != fs.FileType.NotFound)
+
+    def size(self, name: str) -> int:
+        return int(self.filesystem.get_file_info(self.path(name)).size or 0)
+
+    def read(self, name: str) -> bytes:
+        with self.filesystem.open_input_stream(self.path(name)) as stream:
+            return bytes(stream.read())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write whole or not at all, as far as the file system can."""
+        reach(f"write {name}")
+        path = self.path(name)
+        if not self.local:
+            with self.filesystem.open_output_stream(path) as stream:
+                stream.write(data)
+            return
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            reach(f"flush {name}")
+            os.fsync(file.fileno())
+        reach(f"rename {name}")
+        partial.replace(target)
+        reach(f"written {name}")
+
+    def delete(self, name: str) -> None:
+        """Delete a file; it is fine if it is gone already."""
+        try:
+            self.filesystem.delete_file(self.path(name))
+        except FileNotFoundError:
+            return
+        except OSError:
+            if self.exists(name):
+                raise
+
+    def move(self, name: str, target: str) -> None:
+        self.filesystem.move(self.path(name), self.path(target))
+
+    def names(self, folder: str = "") -> list[str]:
+        """The files directly in a folder, sorted; none if there is no such folder."""
+        selector = fs.FileSelector(self.path(folder), allow_not_found=True)
+        infos = self.filesystem.get_file_info(selector)
+        return sorted(i.base_name for i in infos if i.type == fs.FileType.File)
+
+    def tree(self, folder: str = "") -> list[str]:
+        """All files below a folder, as names relative to this storage."""
+        selector = fs.FileSelector(self.path(folder), recursive=True, allow_not_found=True)
+        cut = len(self.base) + 1
+        infos = self.filesystem.get_file_info(selector)
+        return sorted(i.path[cut:] for i in infos if i.type == fs.FileType.File)
+
+
+def seal(body: dict[str, Any]) -> bytes:
+    """A record with its checksum."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f'{{"sha256":"{digest}","body":{text}}}\n'.encode()
+
+
+def unseal(data: bytes, name: str) -> dict[str, Any]:
+    """The record, if it is whole.
+
+    >>> unseal(seal({"epoch": 1}), "x")
+    {'epoch': 1}
+    """
+    try:
+        record = json.loads(data)
+        text = json.dumps(record["body"], sort_keys=True, separators=(",", ":"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{name} is not a whole record") from error
+    if hashlib.sha256(text.encode()).hexdigest() != record.get("sha256"):
+        raise CheckpointError(f"{name} does not match its checksum")
+    body: dict[str, Any] = record["body"]
+    return body
