@@ -305,3 +305,40 @@ def value_from_json(stored: Any, t: pa.DataType) -> Any:
     if t == TIMESTAMP:
         return datetime.fromisoformat(stored)
     return stored
+
+
+def value_text(value: Any) -> str:
+    """A value as written in a pattern; None is an open end, hence empty."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, datetime):
+        return f"'{value.isoformat(sep=' ')}'"
+    if isinstance(value, date):
+        return f"'{value.isoformat()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
+
+
+def sql_literal(value: Any, t: pa.DataType) -> str:
+    """A value as a DuckDB literal of a type.
+
+    >>> sql_literal(-3, pa.int64()), sql_literal("it's", pa.string()), sql_literal(0.1, pa.float64())
+    ('CAST(-3 AS BIGINT)', "'it''s'", "CAST('0.1' AS DOUBLE)")
+    """
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        quoted = "'" + value.replace("'", "''") + "'"
+        # The parser stops at a NUL character.
+        return "(" + quoted.replace("\0", "' || chr(0) || '") + ")" if "\0" in value else quoted
+    if isinstance(value, bytes):
+        return "CAST('" + "".join(f"\\x{b:02X}" for b in value) + "' AS BLOB)"
+    if isinstance(value, int):
+        return f"CAST({value} AS {duckdb_type(t)})"
+    shown = value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
+    return f"CAST('{shown}' AS {duckdb_type(t)})"
