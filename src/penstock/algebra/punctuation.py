@@ -1,0 +1,177 @@
+"""Punctuations: promises in a stream that no further event matches a pattern.
+
+A punctuated stream is *grammatical* if no event follows a punctuation that it matches. A `PunctuationSet` is what has
+been promised so far, kept small: what is contained in something else is not stored twice, and ranges that touch grow
+together, so a frontier that advances a million times stays one pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import ANY, Restriction, encloses, union
+from penstock.algebra.schema import Schema
+from penstock.errors import ViolationError
+
+Event = Mapping[str, Any] | Sequence[Any]
+
+
+@dataclass(frozen=True)
+class PunctuationSet:
+    """Patterns over one schema, of which none contains another.
+
+    >>> s = Schema.parse("wid int, key string")
+    >>> seen = PunctuationSet(s).add(Pattern.parse("[< 3, *]", s), Pattern.parse("[[3, 5], *]", s))
+    >>> print(seen, seen.covers(Pattern.parse("[4, 'a']", s)))
+    [<= 5, *] True
+    """
+
+    schema: Schema
+    patterns: tuple[Pattern, ...] = ()
+
+    def add(self, *patterns: Pattern) -> PunctuationSet:
+        """This set with more punctuations; the same set if they say nothing new."""
+        stored = list(self.patterns)
+        fresh: list[Pattern] = []
+        for pattern in patterns:
+            if pattern.schema.attributes != self.schema.attributes:
+                raise ValueError(f"punctuation {pattern} is not over ({self.schema})")
+            if not pattern.is_empty and not any(p.contains(pattern) for p in stored):
+                fresh.append(pattern)
+        if not fresh:
+            return self
+        return PunctuationSet(self.schema, tuple(_smallest(stored + fresh, self.schema)))
+
+    def covers(self, pattern: Pattern) -> bool:
+        """Whether every event that matches `pattern` matches one of these.
+
+        Exact where one stored pattern contains it, or where several do together along one attribute.
+
+        >>> s = Schema.parse("a int")
+        >>> seen = PunctuationSet(s).add(Pattern.parse("[< 3]", s), Pattern.parse("[9]", s))
+        >>> seen.covers(Pattern.parse("[{1, 9}]", s)), seen.covers(Pattern.parse("[{1, 8}]", s))
+        (True, False)
+        """
+        if pattern.is_empty or any(p.contains(pattern) for p in self.patterns):
+            return True
+        types = [a.type for a in self.schema]
+        for i, wanted in enumerate(pattern.restrictions):
+            beside = [
+                p.restrictions[i]
+                for p in self.patterns
+                if all(
+                    r.contains(w, t)
+                    for j, (r, w, t) in enumerate(zip(p.restrictions, pattern.restrictions, types, strict=True))
+                    if j != i
+                )
+            ]
+            if len(beside) > 1 and _jointly_contain(beside, wanted, types[i]):
+                return True
+        return False
+
+    def matches(self, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
+        """Which rows match some punctuation, that is, come too late."""
+        result: pa.BooleanArray | None = None
+        for pattern in self.patterns:
+            mask = pattern.matches(table)
+            result = mask if result is None else pc.or_(result, mask)
+        return pa.repeat(False, table.num_rows) if result is None else result
+
+    def matches_row(self, row: Mapping[str, Any]) -> bool:
+        """Whether one event matches some punctuation."""
+        return any(p.matches_row(row) for p in self.patterns)
+
+    def to_sql(self) -> str:
+        """A DuckDB predicate, never null: which events match some punctuation."""
+        return " OR ".join(f"({p.to_sql()})" for p in self.patterns) or "FALSE"
+
+    def __iter__(self) -> Iterator[Pattern]:
+        return iter(self.patterns)
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.patterns)) or "(none)"
+
+    def to_json(self) -> list[Any]:
+        return [p.to_json() for p in self.patterns]
+
+    @classmethod
+    def from_json(cls, stored: Iterable[list[Any]], schema: Schema) -> PunctuationSet:
+        return cls(schema, tuple(Pattern.from_json(p, schema) for p in stored))
+
+
+def _smallest(patterns: list[Pattern], schema: Schema) -> list[Pattern]:
+    """Patterns that match the same events, fewer where they differ in one attribute or contain each other."""
+    rows = [p.restrictions for p in patterns]
+    for i, attribute in enumerate(schema):
+        groups: dict[tuple[Restriction, ...], list[Restriction]] = {}
+        for row in rows:
+            groups.setdefault(row[:i] + row[i + 1 :], []).append(row[i])
+        rows = [
+            (*rest[:i], restriction, *rest[i:])
+            for rest, together in groups.items()
+            for restriction in (union(together, attribute.type) if len(together) > 1 else together)
+        ]
+    merged = [Pattern(schema, row) for row in rows]
+    kept: list[Pattern] = []
+    for pattern in merged:
+        if not any(k.contains(pattern) for k in kept):
+            kept = [k for k in kept if not pattern.contains(k)]
+            kept.append(pattern)
+    return kept
+
+
+def _jointly_contain(restrictions: list[Restriction], wanted: Restriction, t: pa.DataType) -> bool:
+    if wanted is ANY:
+        return any(r is ANY for r in restrictions)
+    together = union(restrictions, t)
+    # Each interval lies in one range, or is a listed value: the union has no neighbours left to merge.
+    covered = sorted(interval for r in together for interval in r.extent(t))
+    return encloses(covered, wanted.extent(t))
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An event that matches an earlier punctuation of its stream."""
+
+    position: int
+    event: Mapping[str, Any]
+    punctuation: Pattern
+
+    def __str__(self) -> str:
+        return f"event {self.position}, {dict(self.event)}, breaks punctuation {self.punctuation}"
+
+    def error(self, stream: str) -> ViolationError:
+        return ViolationError(f"stream '{stream}': {self}", hint="choose the policy 'reject' to set such events aside")
+
+
+def first_violation(items: Iterable[Event | Pattern], schema: Schema) -> Violation | None:
+    """The first event of a sequence that an earlier punctuation forbids, with that punctuation; None if grammatical.
+
+    >>> s = Schema.parse("id int, temperature double")
+    >>> print(first_violation([(7, 76.6), Pattern.parse("[7, *]", s), (4, 76.5), (7, 75.9)], s))
+    event 3, {'id': 7, 'temperature': 75.9}, breaks punctuation [7, *]
+    """
+    promised: list[Pattern] = []
+    for position, item in enumerate(items):
+        if isinstance(item, Pattern):
+            promised.append(item)
+            continue
+        event = schema.event(item)
+        for punctuation in promised:
+            if punctuation.matches_row(event):
+                return Violation(position, event, punctuation)
+    return None
+
+
+def is_grammatical(items: Iterable[Event | Pattern], schema: Schema) -> bool:
+    """Whether no event of a sequence follows a punctuation that it matches."""
+    return first_violation(items, schema) is None
