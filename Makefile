@@ -1,0 +1,84 @@
+# Needs nothing but make and a Python >= 3.11. Every target sets up what it needs first.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/sh
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCK  := requirements.lock
+
+# With a user's own PYTHONPATH or activated environment, tests would run against other versions than the locked ones.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+.PHONY: help setup demo test test-fast lint format bench fuzz docs lock clean
+
+help: ## Show this list
+	@echo "Penstock: data streams on Spark. Targets:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY) ## Create .venv with the locked dependencies (every other target does this by itself)
+
+demo: $(READY) ## A continuous query over real flight data, live, under a minute
+	@$(BIN)/penstock demo
+
+test: lint ## Lint, then all tests; those without a JVM come first
+	@echo "== tests"
+	@$(BIN)/python -m pytest -m "not fuzz"
+
+test-fast: $(READY) ## Tests that need no JVM
+	@$(BIN)/python -m pytest -q -m "not spark and not fuzz"
+
+lint: $(READY) ## ruff, mypy strict, layers
+	@echo "== ruff check";    $(BIN)/ruff check .
+	@echo "== ruff format";   $(BIN)/ruff format --check .
+	@echo "== mypy --strict"; $(BIN)/mypy
+	@echo "== layers";        $(BIN)/lint-imports --no-cache
+
+format: $(READY) ## Rewrite the sources in the house format
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## Penstock against Structured Streaming and DuckDB, on this machine
+	@$(BIN)/python -m benchmarks.engine
+
+fuzz: $(READY) ## Long random search (properties, crash points)
+	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz --timeout=3600
+
+docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run
+	@$(BIN)/python -m pytest -q --doctest-glob='*.md' tests/test_docs.py README.md docs
+
+lock: $(READY) ## Choose the newest allowed versions anew and write requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --upgrade \
+	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet --output-file $(LOCK)
+	@if grep -nE '^-|://' $(LOCK); then echo "$(LOCK) names a host: see above" >&2; exit 1; fi
+	@echo "wrote $(LOCK); 'make test' installs it"
+
+clean: ## Remove the environment, caches and build products
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last, so an interrupted set-up is taken up again. `python -c` asks the interpreter itself:
+# a shim named python3.13 may exist for a version that is not installed.
+$(READY): $(LOCK) pyproject.toml
+	@python=; for candidate in "$$PENSTOCK_PYTHON" python3.13 python3.12 python3.11 python3 python; do \
+	  [ -n "$$candidate" ] || continue; \
+	  if "$$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1; then python="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "Penstock needs Python 3.11, 3.12 or 3.13 and found none on PATH." >&2; \
+	  echo "Install one (Debian, Ubuntu: apt install python3 python3-venv; macOS: brew install python@3.13)" >&2; \
+	  echo "or name it: make PENSTOCK_PYTHON=/path/to/python3.11 setup" >&2; exit 1; fi; \
+	if ! $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	  if ! "$$python" -c 'import venv, ensurepip' >/dev/null 2>&1; then \
+	    echo "$$($$python --version) has no venv or ensurepip, so no virtual environment can be made." >&2; \
+	    echo "Debian, Ubuntu: apt install $$($$python -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" >&2; exit 1; fi; \
+	  echo "== virtual environment in $(VENV) ($$($$python --version))"; \
+	  rm -rf $(VENV) && "$$python" -m venv $(VENV) || exit 1; \
+	fi
+	@echo "== dependencies from $(LOCK) (the first time this downloads about 700 MB, most of it Spark)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
