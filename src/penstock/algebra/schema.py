@@ -70,9 +70,10 @@ class Schema:
         seen: dict[str, str] = {}
         for name in self.names:
             # Spark and DuckDB take `Speed` and `speed` for the same column, so a schema cannot have both.
-            if (other := seen.setdefault(name.casefold(), name)) is not name:
+            if (other := seen.get(name.casefold())) is not None:
                 what = f"'{name}'" if other == name else f"'{other}' and '{name}'"
                 raise UserError(f"duplicate attribute {what}", hint="names must differ by more than case")
+            seen[name.casefold()] = name
         if len(set(self.times)) < len(self.times):
             raise UserError(f"time attributes {', '.join(self.times)}: one is named twice")
         for name in self.times:

@@ -159,7 +159,7 @@ def coerce_value(value: object, t: pa.DataType) -> Any:
     datetime.datetime(2010, 4, 1, 9, 0)
     >>> coerce_value("hot", pa.float64())
     Traceback (most recent call last):
-    penstock.errors.UserError: 'hot' is not a double
+    penstock.errors.UserError: 'hot' is not of type double
     """
     item = getattr(value, "as_py", None) or (getattr(value, "item", None) if not isinstance(value, datetime) else None)
     plain = item() if callable(item) else value
@@ -168,7 +168,7 @@ def coerce_value(value: object, t: pa.DataType) -> Any:
     except (ValueError, OverflowError, InvalidOperation, UnicodeError):
         result = None
     if result is None:
-        raise UserError(f"{plain!r} is not a {type_text(t)}", hint=_hint(plain, t))
+        raise UserError(f"{plain!r} is not of type {type_text(t)}", hint=_hint(plain, t))
     return result
 
 
