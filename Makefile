@@ -47,7 +47,7 @@ fuzz: $(READY) ## Long random search (properties, crash points)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz --timeout=3600
 
 docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run
-	@$(BIN)/python -m pytest -q --doctest-glob='*.md' tests/test_docs.py README.md docs
+	@$(BIN)/python -m pytest -q --doctest-glob='*.md' tests/test_docs.py $(wildcard README.md docs)
 
 lock: $(READY) ## Choose the newest allowed versions anew and write requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --upgrade \

