@@ -1,1 +1,30 @@
-"""Where events come from."""
+"""Where events come from.
+
+Driver: `open_reader(source)` plans splits, `PromiseState` says what is known in front of each and what the source may
+assert. Task: `read` turns a split into a batch, `Checker` separates the events that keep the promises.
+"""
+
+from penstock.engine.source.frontier import PromiseState, assign, plan_known, plan_tasks
+from penstock.engine.source.known import Known
+from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
+from penstock.engine.source.listing import SourceReader, open_reader
+from penstock.engine.source.promise import Checked, Checker, check
+from penstock.engine.source.read import Batch, read
+from penstock.engine.source.split import Split
+
+__all__ = [
+    "DEAD_LETTER_SCHEMA",
+    "Batch",
+    "Checked",
+    "Checker",
+    "Known",
+    "PromiseState",
+    "SourceReader",
+    "Split",
+    "assign",
+    "check",
+    "open_reader",
+    "plan_known",
+    "plan_tasks",
+    "read",
+]

@@ -1,0 +1,55 @@
+"""The driver's side of a source: what to read next, and where the source stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from penstock.algebra.operator import Source
+from penstock.algebra.source import Files, Generated
+from penstock.engine.source.files import FilesReader
+from penstock.engine.source.split import Split
+from penstock.errors import UserError
+
+
+class SourceReader(Protocol):
+    """A cursor over the events of one source.
+
+    One epoch is `plan` (or, after a crash, `advance` with the splits of the write-ahead plan), then `position`, whose
+    answer is written into the manifest. Now and then `snapshot`, taken at the same moment, replaces older positions.
+    """
+
+    waiting: tuple[tuple[str, str], ...]
+    """Files that are not whole yet, each with the reason."""
+
+    @property
+    def partitions(self) -> tuple[str, ...]: ...
+    @property
+    def exhausted(self) -> bool: ...
+    def plan(
+        self, max_rows: int | None, max_bytes: int | None, parallelism: int, settled: bool = False
+    ) -> tuple[Split, ...]: ...
+    def advance(self, splits: Sequence[Split]) -> None: ...
+    def position(self) -> dict[str, Any]: ...
+    def snapshot(self) -> dict[str, Any]: ...
+    def restore(self, snapshot: Mapping[str, Any] | None, deltas: Sequence[Mapping[str, Any]]) -> None: ...
+
+
+def open_reader(source: Source, inbox_path: str | None = None) -> SourceReader:
+    """The reader of a source. A Spark stream is read from its inbox, a folder of complete batches."""
+    reader = source.reader
+    if reader is None:
+        raise UserError(
+            f"stream '{source.name}' has nothing to read from", hint="call .read_parquet(path) or another .read_…"
+        )
+    if isinstance(reader, Files):
+        return FilesReader(source, reader)
+    if isinstance(reader, Generated):
+        from penstock.engine.source.generate import GeneratedReader
+
+        return GeneratedReader(source, reader)
+    if inbox_path is None:
+        raise UserError(f"stream '{source.name}' comes from Spark and has no inbox", hint="start it with a checkpoint")
+    from penstock.engine.source.inbox import InboxReader
+
+    return InboxReader(source, inbox_path)

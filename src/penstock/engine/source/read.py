@@ -1,0 +1,280 @@
+"""The task's side of a source: a split in, a table of exactly the declared schema out. No Spark here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.schema import Schema
+from penstock.algebra.source import Bounds, Disorder, InBand, Promise, WhenAll
+from penstock.algebra.types import type_text
+from penstock.engine.source.fit import Fit, Mask, convert, fit
+from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters
+from penstock.engine.source.place import fingerprint, first_line, locate
+from penstock.engine.source.split import Split
+from penstock.engine.source.ticks import Ticks
+from penstock.errors import PenstockError, SchemaError, SourceError, UserError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a split holds, in arrival order.
+
+    `punctuations` are pairs of a position in the table and the pattern that stands before that row. `numbers` are
+    the rows' numbers in their file, or None when they count up from `first`. `whole` gives rows with all their
+    attributes when `table` holds only some.
+    """
+
+    table: pa.Table
+    malformed: pa.Table = field(default_factory=no_letters)
+    punctuations: tuple[tuple[int, Pattern], ...] = ()
+    first: int = 0
+    numbers: Ticks | None = None
+    whole: Callable[[Ticks], pa.Table] | None = None
+
+    def row_numbers(self, positions: Ticks) -> list[int]:
+        """The numbers, in their file, of rows of the table."""
+        found = positions + self.first if self.numbers is None else self.numbers[positions]
+        return [int(n) for n in found]
+
+    def events(self, positions: Ticks) -> pa.Table:
+        """Rows of the table with all their attributes."""
+        return self.table.take(pa.array(positions)) if self.whole is None else self.whole(positions)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as a format's reader gives them: declared attributes in declared types, plus what did not fit.
+
+    `bad` marks rows that are malformed, `reasons` says why by position, `raw` gives their text. `numbers` as in Batch.
+    """
+
+    table: pa.Table
+    first: int
+    punctuation: pa.ChunkedArray | None = None
+    bad: Mask | None = None
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    raw: Callable[[Sequence[int]], list[str]] | None = None
+    numbers: Ticks | None = None
+    outcast: tuple[tuple[int, str, str], ...] = ()
+
+
+def columns_to_read(schema: Schema, needed: Iterable[str] | None, promises: Sequence[Promise]) -> tuple[str, ...]:
+    """The attributes a task must read: those the query needs, the time attributes, and those promises speak of.
+
+    >>> s = Schema.parse("ts timestamp, id int, v double", time="ts")
+    >>> columns_to_read(s, ["v"], [])
+    ('ts', 'v')
+    """
+    if needed is None or any(isinstance(p, InBand) for p in promises):
+        return schema.names  # a punctuation in band may restrict any attribute
+    wanted = set(needed) | set(schema.times)
+    for promise in promises:
+        if isinstance(promise, Disorder | Bounds):
+            wanted.add(promise.attribute)
+        elif isinstance(promise, WhenAll):
+            wanted |= {promise.key, promise.past}
+    return tuple(n for n in schema.names if n in wanted)
+
+
+def read(
+    split: Split,
+    schema: Schema,
+    columns_needed: Iterable[str] | None = None,
+    promises: Sequence[Promise] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Batch:
+    """Read a split. The table has the declared attributes, or those of them that are needed, in declared order."""
+    names = columns_to_read(schema, columns_needed, promises)
+    in_band = next((p.column for p in promises if isinstance(p, InBand)), None)
+    if split.format == "generated":
+        raise UserError(f"stream '{split.stream}' is generated: use penstock.engine.source.generate.read_generated")
+    _unchanged(split, "changed since it was planned")
+    try:
+        rows = _read_rows(split, schema, names, in_band, options or {})
+    except PenstockError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        _unchanged(split, "changed while it was read")
+        raise SourceError(
+            f"stream '{split.stream}': file '{split.path}' cannot be read: {first_line(error)}",
+            hint="is it damaged? Move it away or write it again",
+        ) from None
+    _unchanged(split, "changed while it was read")
+    return _sorted_out(split, schema, names, rows)
+
+
+def _read_rows(
+    split: Split, schema: Schema, names: Sequence[str], in_band: str | None, options: Mapping[str, Any]
+) -> Rows:
+    if split.format == "parquet":
+        return read_parquet(split, schema, names, in_band)
+    from penstock.engine.source.text import read_csv, read_json
+
+    if split.format == "csv":
+        return read_csv(split, schema, in_band, options)
+    return read_json(split, schema, in_band)
+
+
+def _unchanged(split: Split, what: str) -> None:
+    now = fingerprint(split.path)
+    if (now.size, now.mtime_ns) != (split.size, split.mtime_ns):
+        raise SourceError(
+            f"stream '{split.stream}': file '{split.path}' {what}", hint="write new events to a new file, whole"
+        )
+
+
+def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: str | None) -> Rows:
+    """The rows of a Parquet split; a missing attribute or another kind of type is schema drift."""
+    place = locate(split.path)
+    # Not memory-mapped, though that is 10 % faster: a file cut short while it is mapped would kill the process.
+    # Reading ahead pays for remote storage only.
+    with (
+        place.filesystem.open_input_file(place.path) as handle,
+        pq.ParquetFile(handle, pre_buffer=not place.local) as file,
+    ):
+        found = file.schema_arrow
+        _check_drift(split, schema, found)
+        band = in_band if in_band is not None and found.get_field_index(in_band) >= 0 else None
+        columns = [*names, *([band] if band is not None and band not in names else [])]
+        # One task per core: threads inside a task would only compete with the other tasks.
+        table = file.read_row_groups(list(split.row_groups), columns=columns, use_threads=False)
+        first = sum(file.metadata.row_group(i).num_rows for i in range(split.row_groups[0]))
+    if table.num_rows != split.stop - split.start:
+        table = table.slice(split.start - first, split.stop - split.start)
+    bad: Mask | None = None
+    reasons: dict[int, str] = {}
+    converted = []
+    for name in names:
+        column, misfits = convert(table.column(name), schema.type_of(name))
+        converted.append(column)
+        if misfits is not None:
+            bad = misfits if bad is None else bad | misfits
+            for i in np.flatnonzero(misfits):
+                reasons.setdefault(int(i), f"'{name}' does not fit {type_text(schema.type_of(name))}")
+    fitted = pa.table(converted, schema=schema.select(names).arrow)
+
+    def raw(positions: Sequence[int]) -> list[str]:
+        place = locate(split.path)
+        with place.filesystem.open_input_file(place.path) as handle, pq.ParquetFile(handle) as file:
+            everything = file.read_row_groups(list(split.row_groups), columns=list(schema.names), use_threads=False)
+        return event_texts(everything.take(pa.array(positions) if first == split.start else _shifted(positions)))
+
+    def _shifted(positions: Sequence[int]) -> pa.Array:
+        return pa.array(np.asarray(positions) + (split.start - first))
+
+    return Rows(fitted, split.start, table.column(band) if band is not None else None, bad, reasons, raw)
+
+
+def _check_drift(split: Split, schema: Schema, found: pa.Schema) -> None:
+    for attribute in schema:
+        index = found.get_field_index(attribute.name)
+        what = f"stream '{split.stream}': file '{split.path}'"
+        if index < 0:
+            raise SchemaError(
+                f"{what} has no column '{attribute.name}' ({type_text(attribute.type)})",
+                hint=did_you_mean(attribute.name, found.names),
+            )
+        if fit(found.field(index).type, attribute.type) is Fit.NEVER:
+            raise SchemaError(
+                f"{what}: column '{attribute.name}' is {found.field(index).type}, declared {type_text(attribute.type)}",
+                hint="correct the declaration, or cast the column when the file is written",
+            )
+
+
+def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows) -> Batch:
+    """Separate events, punctuations and malformed rows. The usual case, events alone, costs nothing."""
+    table, n = rows.table, rows.table.num_rows
+    reasons = dict(rows.reasons)
+    bad = rows.bad
+    band = None
+    if rows.punctuation is not None:
+        band = _filled(rows.punctuation)
+        if bad is not None:
+            bad = bad & ~band
+        band = band if band.any() else None
+    for name in schema.times:
+        column = table.column(name)
+        if column.null_count == 0:
+            continue
+        null = column.is_null().to_numpy()
+        null = null & ~band if band is not None else null
+        if null.any():
+            for i in np.flatnonzero(null):
+                reasons.setdefault(int(i), f"time attribute '{name}' is null")
+            bad = null if bad is None else bad | null
+    lost = letters(
+        split.stream,
+        split.path,
+        MALFORMED,
+        [detail for _, detail, _ in rows.outcast],
+        [text for _, _, text in rows.outcast],
+        [number for number, _, _ in rows.outcast],
+    )
+    numbers = rows.numbers
+    if band is None and (bad is None or not bad.any()):
+        return Batch(table, lost, (), rows.first, numbers, _whole(split, schema, names, rows, None))
+    bad = np.zeros(n, bool) if bad is None else bad
+    keep = ~bad if band is None else ~(bad | band)
+    all_numbers = numbers if numbers is not None else np.arange(n, dtype=np.int64) + rows.first
+    points, failed = _punctuations(schema, rows, band, np.cumsum(keep) - keep)
+    reasons.update(failed)
+    bad[list(failed)] = True
+    at = np.flatnonzero(bad)
+    texts = rows.raw([int(i) for i in at]) if rows.raw is not None else event_texts(table.take(pa.array(at)))
+    time = table.column(schema.times[0]).take(pa.array(at)).combine_chunks() if schema.times else None
+    malformed = letters(
+        split.stream, split.path, MALFORMED, [reasons[int(i)] for i in at], texts, all_numbers[at].tolist(), time
+    )
+    kept = np.flatnonzero(keep)
+    return Batch(
+        table.filter(pa.array(keep)),
+        join_letters([malformed, lost]),
+        tuple(points),
+        rows.first,
+        all_numbers[kept],
+        _whole(split, schema, names, rows, kept),
+    )
+
+
+def _filled(column: pa.ChunkedArray) -> Mask:
+    text = column.cast(pa.string())
+    filled = pc.and_kleene(pc.is_valid(text), pc.not_equal(pc.utf8_trim_whitespace(text), ""))
+    mask: Mask = pc.fill_null(filled, False).to_numpy()
+    return mask
+
+
+def _punctuations(
+    schema: Schema, rows: Rows, band: Mask | None, before: Ticks
+) -> tuple[list[tuple[int, Pattern]], dict[int, str]]:
+    points: list[tuple[int, Pattern]] = []
+    failed: dict[int, str] = {}
+    if band is None or rows.punctuation is None:
+        return points, failed
+    at = np.flatnonzero(band)
+    for i, text in zip(at, rows.punctuation.take(pa.array(at)).to_pylist()):
+        try:
+            points.append((int(before[i]), Pattern.parse(str(text), schema)))
+        except UserError as error:
+            failed[int(i)] = f"punctuation '{text}': {error}"
+    return points, failed
+
+
+def _whole(
+    split: Split, schema: Schema, names: Sequence[str], rows: Rows, kept: Ticks | None
+) -> Callable[[Ticks], pa.Table] | None:
+    if len(names) == len(schema) or split.format != "parquet":
+        return None
+
+    def fetch(positions: Ticks) -> pa.Table:
+        full = read_parquet(split, schema, schema.names, None).table
+        return full.take(pa.array(positions if kept is None else kept[positions]))
+
+    return fetch

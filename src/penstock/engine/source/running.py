@@ -1,0 +1,67 @@
+"""Running maxima over columns: which values lie too far below the greatest value before them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.engine.source.ticks import Ticks
+
+LOWEST = -(1 << 63)
+"""Stands for "nothing before": no value is below it."""
+_HIGHEST = (1 << 63) - 1
+
+
+def below_running_max(ticks: Ticks, prefix: int, slack: int, floor: int = LOWEST) -> tuple[Ticks, Ticks, int]:
+    """Positions of the values below (greatest value before them − slack), or below the floor.
+
+    Returns the positions, the limit that each falls below, and the greatest value in the end.
+
+    >>> found, limits, high = below_running_max(np.array([10, 4, 12, 8, 5]), prefix=9, slack=3)
+    >>> found.tolist(), limits.tolist(), high
+    ([1, 3, 4], [7, 9, 9], 12)
+    """
+    slack = min(slack, _HIGHEST)
+    high = max(prefix, int(ticks.max()))
+    if int(ticks.min()) >= max(high - slack, floor):
+        return np.empty(0, np.int64), np.empty(0, np.int64), high
+    before = np.empty_like(ticks)
+    before[0] = prefix
+    np.maximum.accumulate(ticks[:-1], out=before[1:])
+    np.maximum(before, prefix, out=before)
+    limits = np.maximum(_less(before, slack), floor)
+    found = np.flatnonzero(ticks < limits)
+    return found, limits[found], high
+
+
+def below_running_max_by_key(ticks: Ticks, codes: Ticks, prefixes: Ticks, slack: int) -> tuple[Ticks, Ticks, Ticks]:
+    """The same with one running maximum per key; `codes` are positions in `prefixes`.
+
+    >>> ticks, codes = np.array([5, 9, 3, 8]), np.array([0, 1, 0, 1])
+    >>> found, limits, highs = below_running_max_by_key(ticks, codes, np.array([0, 0]), 1)
+    >>> found.tolist(), limits.tolist(), highs.tolist()
+    ([2], [4], [5, 9])
+    """
+    slack = min(slack, _HIGHEST)
+    # The maximum of each key so far comes first in its group, then its values in their order.
+    keys = len(prefixes)
+    values = np.concatenate([prefixes, ticks])
+    groups = np.concatenate([np.arange(keys), codes])
+    order = np.argsort(groups, kind="stable")
+    # Ranks shifted by group make one accumulation do for all groups: each group starts above the one before it.
+    distinct, ranks = np.unique(values, return_inverse=True)
+    shifted = ranks[order] + groups[order] * len(distinct)
+    running = np.maximum.accumulate(shifted)
+    greatest = distinct[running - groups[order] * len(distinct)]
+    starts = np.searchsorted(groups[order], np.arange(keys))
+    ends = np.append(starts[1:], len(order)) - 1
+    before = np.empty(len(values), np.int64)
+    before[order[1:]] = greatest[:-1]  # wrong at the first of a group only, and that is no event
+    limits = _less(before[keys:], slack)
+    found = np.flatnonzero(ticks < limits)
+    return found, limits[found], greatest[ends]
+
+
+def _less(values: Ticks, slack: int) -> Ticks:
+    """values − slack, stopping at the lowest value instead of wrapping around."""
+    result: Ticks = np.where(values < LOWEST + slack, np.int64(LOWEST), values - np.int64(slack))
+    return result
