@@ -26,12 +26,15 @@ def test_durations_are_read(text: str | timedelta | int, micros: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "s", "30", "-3 s", "3 parsecs", "1 s x", "nan s", "0.1 us", "1e9 s", -1, True, 3.5, None, "9" * 30 + " day"]
+    "text",
+    ["", "s", "30", "-3 s", "3 parsecs", "1 s x", "nan s", "0.1 us", "1e9 s", -1, True, 3.5, None, "9" * 30 + " day"],
 )
 def test_nonsense_is_a_one_line_user_error(text: object) -> None:
     with pytest.raises(UserError) as caught:
         parse_duration(text, where="disorder")  # type: ignore[arg-type]
-    assert str(caught.value).startswith("disorder: ") and "\n" not in str(caught.value) and caught.value.hint
+    assert str(caught.value).startswith("disorder: ")
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
 
 
 def test_zero_is_refused_where_it_makes_no_sense() -> None:

@@ -1,5 +1,8 @@
 """Restrictions and patterns: matching, containment, intersection, text and JSON."""
 
+# Naive moments mean UTC throughout.
+# ruff: noqa: DTZ001, DTZ901
+
 from __future__ import annotations
 
 import json
@@ -90,7 +93,8 @@ def test_python_arrow_and_sql_agree_on_every_type(
     array = pa.array(column, t)
     expected = [restriction.matches(v) for v in column]
     mask = restriction.mask(pa.chunked_array([array[:2], array[2:]]) if chunked else array)
-    assert isinstance(mask, pa.BooleanArray) and mask.to_pylist() == expected
+    assert isinstance(mask, pa.BooleanArray)
+    assert mask.to_pylist() == expected
     rows = pa.table({"v": array})  # noqa: F841 (DuckDB finds it by name)
     assert duckdb.sql(f"SELECT {restriction.to_sql('v', t)} FROM rows").fetchall() == [(e,) for e in expected]
 
@@ -139,7 +143,9 @@ def test_restrictions_round_trip(case: tuple[pa.DataType, list[Any], Restriction
 
 
 def test_normal_forms() -> None:
-    assert one_of([3]) == Equal(3) and one_of([]) == NOTHING and one_of([2, 1, 2]) == OneOf((1, 2))
+    assert one_of([3]) == Equal(3)
+    assert one_of([]) == NOTHING
+    assert one_of([2, 1, 2]) == OneOf((1, 2))
     assert between(3, 3, True, True) == Equal(3)
     assert between(3, 3, True, False) == NOTHING == between(4, 3, True, True)
     schema = Schema.parse("a int")
@@ -151,12 +157,15 @@ def test_discrete_types_know_their_neighbours() -> None:
     def t(second: int) -> datetime:
         return datetime(2026, 1, 1, 10, 0, 0, second)
 
-    assert greater(3).contains(at_least(4)) and not at_least(4).contains(greater(3))
+    assert greater(3).contains(at_least(4))
+    assert not at_least(4).contains(greater(3))
     assert at_least(4).contains(greater(3), pa.int32())
-    assert between(3, 4, False, False).is_empty(pa.int32()) and not between(3, 4, False, False).is_empty(pa.float64())
+    assert between(3, 4, False, False).is_empty(pa.int32())
+    assert not between(3, 4, False, False).is_empty(pa.float64())
     assert at_most(t(1)).contains(less(t(2)), TIMESTAMP)
     assert between(t(1), t(2), False, False).is_empty(TIMESTAMP)
-    assert greater(127).is_empty(pa.int8()) and at_least(-128).contains(Range(None, None), pa.int8())
+    assert greater(127).is_empty(pa.int8())
+    assert at_least(-128).contains(Range(None, None), pa.int8())
     assert greater(datetime.max).is_empty(TIMESTAMP)
     assert one_of([False, True]).contains(Range(None, None), pa.bool_())
     assert not one_of([False, True]).contains(ANY, pa.bool_())
@@ -176,10 +185,13 @@ def test_null_and_nan_cannot_be_named(value: Any) -> None:
     ("record", "punctuation", "contained"),
     [
         ("7", "*", True), ("*", "7", False), ("*", "< 7", False), ("*", "*", True),
-        ("5", "<= 5", True), ("6", "<= 5", False), ("<= 5", "<= 5", True), ("<= 6", "<= 5", False), ("< 5", "<= 5", True),
-        ("< 5.5", "<= 5", False), ("5", "< 5", False), ("4", "< 5", True), ("<= 4", "< 5", True), ("<= 5", "< 5", False),
+        ("5", "<= 5", True), ("6", "<= 5", False), ("<= 5", "<= 5", True), ("<= 6", "<= 5", False),
+        ("< 5", "<= 5", True),
+        ("< 5.5", "<= 5", False), ("5", "< 5", False), ("4", "< 5", True), ("<= 4", "< 5", True),
+        ("<= 5", "< 5", False),
         ("< 5", "< 5", True), ("< 6", "< 5", False), ("5", "5", True), ("4", "5", False), ("<= 5", "5", False),
-        ("5", ">= 5", True), ("4", ">= 5", False), (">= 5", ">= 5", True), (">= 4", ">= 5", False), ("> 5", ">= 5", True),
+        ("5", ">= 5", True), ("4", ">= 5", False), (">= 5", ">= 5", True), (">= 4", ">= 5", False),
+        ("> 5", ">= 5", True),
         ("5", "> 5", False), ("6", "> 5", True), (">= 6", "> 5", True), (">= 5", "> 5", False), ("> 5", "> 5", True),
         ("< 5", "> 5", False), ("> 5", "< 5", False), ("{1, 2}", "(0, 3)", True), ("{1, 3}", "(0, 3)", False),
         ("(1, 2)", "[1, 2]", True), ("[1, 2]", "(1, 2)", False), ("{}", "3", True), ("[1, 2]", "{1, 2}", False),
@@ -207,17 +219,21 @@ def test_golden_matching() -> None:
     assert p.matches(rows).to_pylist() == [True, True, False, False, False]
     assert p.matches(rows.to_batches()[0]).to_pylist() == [True, True, False, False, False]
     assert duckdb.sql(f"SELECT {p.to_sql()} FROM rows").fetchall() == [(True,), (True,), (False,), (False,), (False,)]
-    assert Pattern.all(SENSOR).matches(rows).to_pylist() == [True] * 5 and Pattern.all(SENSOR).to_sql() == "TRUE"
+    assert Pattern.all(SENSOR).matches(rows).to_pylist() == [True] * 5
+    assert Pattern.all(SENSOR).to_sql() == "TRUE"
     assert p.matches(rows.slice(0, 0)).to_pylist() == []
 
 
 def test_the_pattern_language() -> None:
-    schema = Schema.parse("a int, b int, c int, d int, e int, f int, g timestamp, h string, i binary, j boolean, k date")
+    schema = Schema.parse(
+        "a int, b int, c int, d int, e int, f int, g timestamp, h string, i binary, j boolean, k date"
+    )
     text = "[*, 3, >= 5, {1,2}, (1,5), [,5), <= 2026-01-01 10:00:00, {'it''s', ''}, x'00ff', true, 2026-01-31]"
     p = Pattern.parse(text, schema)
     assert p.restrictions == (
         ANY, equal(3), at_least(5), one_of([1, 2]), between(1, 5, False, False), less(5),
-        at_most(datetime(2026, 1, 1, 10)), one_of(["it's", ""]), equal(b"\x00\xff"), equal(True), equal(date(2026, 1, 31)),
+        at_most(datetime(2026, 1, 1, 10)), one_of(["it's", ""]), equal(b"\x00\xff"), equal(True),
+        equal(date(2026, 1, 31)),
     )  # fmt: skip
     assert Pattern.parse(str(p), schema) == p
 
@@ -260,7 +276,9 @@ def test_texts_need_quotes() -> None:
 
 def test_patterns_move_between_schemas() -> None:
     p = Pattern.where(SENSOR, time=less("2026-01-01"), id=4)
-    assert p.restricted == ("time", "id") and p.describes(["id", "time"]) and not p.describes(["id"])
+    assert p.restricted == ("time", "id")
+    assert p.describes(["id", "time"])
+    assert not p.describes(["id"])
     assert p.project(["id", "time"]) == Pattern.parse("[4, < '2026-01-01']", SENSOR.select(["id", "time"]))
     other = Schema.parse("key bigint, at timestamp, n int")
     assert p.onto(other, {"time": "at", "id": "key"}) == Pattern.parse("[4, < '2026-01-01', *]", other)
@@ -278,5 +296,6 @@ def test_patterns_move_between_schemas() -> None:
 def test_a_pattern_with_an_empty_restriction_is_empty_and_contained_in_everything() -> None:
     schema = Schema.parse("a int, b int")
     empty = Pattern.parse("[(3, 4), *]", schema)
-    assert empty.is_empty and Pattern.parse("[*, 7]", schema).contains(empty)
+    assert empty.is_empty
+    assert Pattern.parse("[*, 7]", schema).contains(empty)
     assert not empty.contains(Pattern.all(schema))

@@ -1,5 +1,8 @@
 """Punctuation sets and grammaticality."""
 
+# Naive moments mean UTC throughout.
+# ruff: noqa: DTZ001
+
 from __future__ import annotations
 
 import json
@@ -36,8 +39,12 @@ def test_grammatical_stream() -> None:
 def test_ungrammatical_stream_names_the_event_and_the_punctuation() -> None:
     promise = Pattern.parse("[*, 7, *]", SENSOR)
     found = first_violation([*EVENTS, promise, LATE], SENSOR)
-    assert found is not None and found.position == 4 and found.punctuation == promise and found.event["id"] == 7
-    assert isinstance(found.error("sensor"), ViolationError) and "stream 'sensor'" in str(found.error("sensor"))
+    assert found is not None
+    assert found.position == 4
+    assert found.punctuation == promise
+    assert found.event["id"] == 7
+    assert isinstance(found.error("sensor"), ViolationError)
+    assert "stream 'sensor'" in str(found.error("sensor"))
 
 
 def test_events_outside_the_schema_are_no_stream() -> None:
@@ -54,7 +61,8 @@ def test_hours_of_all_sensors() -> None:
     schema = Schema.parse("sensor int, temp int, hour int, minute int")
     hour = Pattern.parse("[*, *, 1, *]", schema)
     items = [(3, 75, 1, 15), (3, 78, 1, 30), (3, 75, 1, 45), (3, 76, 2, 0), hour, (3, 75, 2, 15)]
-    assert is_grammatical(items, schema) and hour.describes(["hour"])
+    assert is_grammatical(items, schema)
+    assert hour.describes(["hour"])
     assert not is_grammatical([*items, (4, 75, 1, 50)], schema)
     # A punctuation that also restricts another attribute closes no hour.
     assert not Pattern.parse("[3, *, 1, *]", schema).describes(["hour"])
@@ -63,7 +71,8 @@ def test_hours_of_all_sensors() -> None:
 def test_a_guard_record_is_covered_by_a_later_punctuation() -> None:
     schema = Schema.parse("wid bigint, v double")
     seen = PunctuationSet(schema).add(Pattern.parse("[< 3, *]", schema))
-    assert seen.covers(Pattern.parse("[< 2, *]", schema)) and not seen.covers(Pattern.parse("[< 4, *]", schema))
+    assert seen.covers(Pattern.parse("[< 2, *]", schema))
+    assert not seen.covers(Pattern.parse("[< 4, *]", schema))
 
 
 def test_an_advancing_frontier_stays_one_pattern() -> None:
@@ -88,13 +97,16 @@ def test_neighbours_grow_together_and_single_keys_become_a_list() -> None:
 def test_many_keys_at_once_are_quick() -> None:
     schema = Schema.parse("key bigint")
     seen = PunctuationSet(schema).add(*(Pattern.where(schema, key=3 * k) for k in range(5_000)))
-    assert len(seen) == 1 and seen.covers(Pattern.where(schema, key=one_of(range(0, 300, 3))))
+    assert len(seen) == 1
+    assert seen.covers(Pattern.where(schema, key=one_of(range(0, 300, 3))))
 
 
 def test_an_empty_set() -> None:
     seen = PunctuationSet(PAIR)
     assert seen.matches(pa.table({"a": [1], "b": [1]})).to_pylist() == [False]
-    assert seen.to_sql() == "FALSE" and not seen.covers(Pattern.all(PAIR)) and len(seen) == 0
+    assert seen.to_sql() == "FALSE"
+    assert not seen.covers(Pattern.all(PAIR))
+    assert len(seen) == 0
     assert seen.add(Pattern.where(PAIR, a=one_of([]))) is seen
 
 

@@ -1,5 +1,8 @@
 """Schemas and the types of their attributes."""
 
+# Naive moments mean UTC throughout.
+# ruff: noqa: DTZ001
+
 from __future__ import annotations
 
 import json
@@ -28,7 +31,18 @@ from penstock.algebra.types import (
 )
 from penstock.errors import SchemaError, UserError
 
-TYPES = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(12,2)", "decimal(38,38)", "string"]
+TYPES = [
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal(12,2)",
+    "decimal(38,38)",
+    "string",
+]
 TYPES += ["binary", "date", "timestamp"]
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
@@ -55,7 +69,13 @@ def test_types_round_trip_through_text_and_duckdb(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("alias", "meant"),
-    [("INTEGER", "int"), ("real", "float"), ("varchar(20)", "string"), ("Decimal", "decimal(10,0)"), ("long", "bigint")],
+    [
+        ("INTEGER", "int"),
+        ("real", "float"),
+        ("varchar(20)", "string"),
+        ("Decimal", "decimal(10,0)"),
+        ("long", "bigint"),
+    ],
 )
 def test_type_aliases(alias: str, meant: str) -> None:
     assert type_text(parse_type(alias)) == meant
@@ -102,7 +122,8 @@ def test_coercion(value: object, t: str, expected: object) -> None:
 @pytest.mark.parametrize(
     ("value", "t"),
     [
-        (None, "int"), (128, "tinyint"), (1.5, "int"), (math.inf, "int"), (math.nan, "int"), (True, "int"), ("3", "int"),
+        (None, "int"), (128, "tinyint"), (1.5, "int"), (math.inf, "int"), (math.nan, "int"), (True, "int"),
+        ("3", "int"),
         ("hot", "double"), (Decimal("1.005"), "decimal(5,2)"), (10**9, "decimal(5,2)"), (math.inf, "decimal(5,2)"),
         ("2026-13-01", "timestamp"), ("10:00", "timestamp"), ("2026-01-01 10:00:00.1234567", "timestamp"),
         (datetime(2026, 1, 1), "date"), ("2026-01-01 10:00:00", "date"), ("\ud800", "string"), (1, "boolean"),
@@ -123,7 +144,10 @@ def test_schema_reads_and_prints_its_declaration() -> None:
     assert pickle.loads(pickle.dumps(s)) == s
     assert hash(s) == hash(Schema.parse(str(s), time="ts"))
     assert Schema.of(s.arrow, times=("ts",)) == s
-    assert s.index("n") == 2 and "n" in s and "m" not in s and s.type_of("n") == pa.int32()
+    assert s.index("n") == 2
+    assert "n" in s
+    assert "m" not in s
+    assert s.type_of("n") == pa.int32()
 
 
 def test_schemas_derive() -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
 
 from penstock.algebra.schema import Schema
 from penstock.algebra.types import duckdb_type, parse_type, type_text
@@ -95,7 +95,10 @@ There are: ts, segment, speed
         _refuse(tree, text, where)
         columns = _resolve(tree, schema, text, where)
         tree = _keep_spark_semantics(tree, schema)
-        sql = tree.sql("duckdb", comments=False)
+        try:
+            sql = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
+        except UnsupportedError as error:
+            raise UserError(f"{where}: '{text}' cannot be computed: {str(error).splitlines()[0]}") from None
         sql, t = _typed(sql, schema, text, where)
         return cls(
             text.strip(), sql, columns, t, schema.select(n for n in schema.names if n in columns) if columns else schema
@@ -107,7 +110,8 @@ There are: ts, segment, speed
 
         >>> Expression.predicate("speed + 1", Schema.parse("speed int"), where="select 'slow'")
         Traceback (most recent call last):
-        penstock.errors.UserError: select 'slow': 'speed + 1' has type int and is no condition. Hint: compare it: speed + 1 > 0
+        penstock.errors.UserError: select 'slow': 'speed + 1' has type int and is no condition. \
+Hint: compare it: speed + 1 > 0
         """
         parsed = cls.parse(text, schema, where=where)
         if parsed.type != pa.bool_():
@@ -186,6 +190,8 @@ def _refuse(tree: exp.Expr, text: str, where: str) -> None:
             )
         if isinstance(node, exp.Placeholder | exp.Parameter):
             raise UserError(f"{where}: parameter '{node.sql()}' in '{text}'", hint="write the value itself")
+        if isinstance(node, exp.UDTF | exp.Explode | exp.Posexplode):
+            raise UserError(f"{where}: '{text}' makes several rows of one", hint="use .map(…) with a Python function")
         if isinstance(node, exp.Func):
             name = _function_name(node)
             if _is_volatile(node, name, volatile):
@@ -196,9 +202,10 @@ def _refuse(tree: exp.Expr, text: str, where: str) -> None:
             anonymous = isinstance(node, exp.Anonymous)
             if isinstance(node, exp.AggFunc) or (anonymous and name in aggregate and name not in scalar):
                 raise UserError(
-                    f"{where}: aggregate function '{name}' in '{text}'", hint="aggregates belong in .agg(…)"
+                    f"{where}: aggregate function '{_as_written(name, text)}' in '{text}'",
+                    hint="aggregates belong in .agg(…)",
                 )
-            if anonymous and name not in scalar and name not in _SPARK_ONLY:
+            if anonymous and name not in scalar and name not in _SPARK_ONLY and name not in _CAST_FUNCTIONS:
                 raise _unknown_function(name, text, where)
     if star := tree.find(exp.Star):
         raise UserError(f"{where}: '{star.sql()}' in '{text}'", hint="name the attributes one by one")
@@ -216,11 +223,22 @@ def _is_volatile(node: exp.Func, name: str, volatile: frozenset[str]) -> bool:
     return name in _VOLATILE_NAMES or name in volatile
 
 
+def _as_written(name: str, text: str) -> str:
+    """The name under which a user called a function that sqlglot knows under another name."""
+    calls = [c.lower() for c in re.findall(r"([A-Za-z_]\w*)\s*\(", text)]
+    return name if name in calls else next((c for c in calls if c not in _catalog()[0]), name)
+
+
 def _unknown_function(name: str, text: str, where: str) -> UserError:
-    known = _catalog()[0] | {n.lower() for n in Spark.Parser.FUNCTIONS} | set(_SPARK_ONLY)
-    match = nearest(name, [n for n in known if n.isidentifier() and not n.startswith("_")])
+    name = _as_written(name, text)
+    if name == "window":
+        return UserError(f"{where}: '{text}' is a window, not an expression", hint="use .window(…)")
+    translated = {n.lower() for n in Spark.Parser.FUNCTIONS}
+    known = _catalog()[0] | set(_SPARK_ONLY) | (set() if name in translated else translated)
+    match = nearest(name, [n for n in known if n.isidentifier() and not n.startswith("_") and n != name])
     hint = f"did you mean '{match}'?" if match else "see the SQL functions of Spark and DuckDB"
-    return UserError(f"{where}: unknown function '{name}' in '{text}'", hint=hint)
+    what = "is not available" if name in translated else "is unknown"
+    return UserError(f"{where}: function '{name}' in '{text}' {what}", hint=hint)
 
 
 @cache
@@ -256,36 +274,46 @@ def _keep_spark_semantics(tree: exp.Expr, schema: Schema) -> exp.Expr:
         return _describe(node.sql("duckdb", comments=False), schema, default="")
 
     def rewrite(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.DataType) and node.this in (
-            exp.DataType.Type.TIMESTAMPTZ,
-            exp.DataType.Type.TIMESTAMPLTZ,
-        ):
+        if isinstance(node, exp.DataType) and node.this in (_Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ):
             return exp.DataType.build("timestamp", dialect="duckdb")
         if isinstance(node, exp.Mod | exp.IntDiv) and not _nonzero(node.expression):
             node.set("expression", exp.Nullif(this=exp.paren(node.expression.copy()), expression=exp.Literal.number(0)))
-            return node
-        if isinstance(node, exp.Anonymous) and node.name.lower() in _SPARK_ONLY:
-            return _template(_SPARK_ONLY[node.name.lower()], *node.expressions)
-        if isinstance(node, exp.TsOrDsAdd | exp.AddMonths):
+        elif isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+            if str(node.expression.unit).upper() in _DATE_UNITS and kind(node.this) == "DATE":
+                return exp.cast(node.copy(), "date")
+        elif isinstance(node, exp.TsOrDsAdd | exp.AddMonths):
             return exp.cast(node.copy(), "date")
-        if isinstance(node, exp.DayOfWeek):
+        elif isinstance(node, exp.DateAdd | exp.TimestampAdd):
+            if str(node.unit).upper() in _DATE_UNITS and kind(node.this) == "DATE":
+                return exp.cast(node.copy(), "date")
+        elif isinstance(node, exp.DayOfWeek) or (isinstance(node, exp.Extract) and node.name.upper() in _DAYS_OF_WEEK):
             return exp.paren(exp.Add(this=node.copy(), expression=exp.Literal.number(1)))
-        if isinstance(node, exp.StrToUnix) and kind(node.this) in ("TIMESTAMP", "DATE"):
-            return _template("CAST(FLOOR(EPOCH({0})) AS BIGINT)", node.this)
-        if (
-            isinstance(node, exp.Floor | exp.Ceil)
-            and not node.args.get("decimals")
-            and kind(node.this) in ("DOUBLE", "FLOAT")
-        ):
-            return exp.TryCast(this=node.copy(), to=exp.DataType.build("bigint"))
-        if isinstance(node, exp.Ln | exp.Log):
+        elif isinstance(node, exp.StrToUnix) and kind(node.this) in ("TIMESTAMP", "DATE"):
+            return _template(_SPARK_ONLY["unix_seconds"], node.this)
+        elif isinstance(node, exp.Floor | exp.Ceil) and not node.args.get("decimals"):
+            if kind(node.this) in ("DOUBLE", "FLOAT"):
+                return exp.TryCast(this=node.copy(), to=exp.DataType.build("bigint"))
+        elif isinstance(node, exp.Ln | exp.Log):
             argument = node.expression or node.this
             argument.replace(_template("NULLIF(GREATEST({0}, 0), 0)", argument))
-            return node
-        if isinstance(node, exp.Sqrt):
+        elif isinstance(node, exp.Sqrt):
             return _template("CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE SQRT({0}) END", node.this)
-        if isinstance(node, exp.Cast):
+        elif isinstance(node, exp.Substring) and node.args.get("start") == exp.Literal.number(0):
+            node.set("start", exp.Literal.number(1))
+        elif isinstance(node, exp.Cast):
             return _cast(node, kind)
+        elif isinstance(node, exp.Func):
+            return called(node, _function_name(node))
+        return node
+
+    def called(node: exp.Func, name: str) -> exp.Expr:
+        arguments = list(node.iter_expressions())
+        if name in _CAST_FUNCTIONS and len(arguments) == 1:
+            return rewrite(exp.TryCast(this=arguments[0].copy(), to=exp.DataType.build(name, dialect="duckdb")))
+        if name in ("date_part", "datepart") and len(arguments) == 2 and arguments[0].is_string:
+            return rewrite(exp.Extract(this=exp.var(arguments[0].name.upper()), expression=arguments[1].copy()))
+        if name in _SPARK_ONLY and len(arguments) == 1 + ("{1}" in _SPARK_ONLY[name]):
+            return _template(_SPARK_ONLY[name], *arguments)
         return node
 
     # Children first, and each node once: a rewritten node contains its old self.
@@ -299,12 +327,13 @@ def _keep_spark_semantics(tree: exp.Expr, schema: Schema) -> exp.Expr:
     return descend(tree)
 
 
-def _cast(node: exp.Cast, kind: Any) -> exp.Expr:
-    """Spark cuts decimals off where DuckDB rounds, and counts a timestamp in seconds where DuckDB refuses."""
+def _cast(node: exp.Cast, kind: Callable[[exp.Expr], str]) -> exp.Expr:
+    """Spark cuts decimals off where DuckDB rounds, counts a timestamp in seconds, and heeds the offset in its text."""
     target = node.to.this
     whole = target in exp.DataType.INTEGER_TYPES
-    real = target in (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
-    if not whole and not real and target != exp.DataType.Type.TIMESTAMP:
+    real = target in (_Type.DOUBLE, _Type.FLOAT)
+    moment = target in (_Type.TIMESTAMP, _Type.TIMESTAMPNTZ)
+    if not whole and not real and not moment:
         return node
     source = kind(node.this)
     if whole and (source in ("DOUBLE", "FLOAT") or source.startswith("DECIMAL")):
@@ -313,16 +342,38 @@ def _cast(node: exp.Cast, kind: Any) -> exp.Expr:
         node.set("this", _template("FLOOR(EPOCH({0}))", node.this))
     elif source == "TIMESTAMP" and real:
         node.set("this", _template("EPOCH({0})", node.this))
-    elif target == exp.DataType.Type.TIMESTAMP and (source in _INTEGERS or source in ("DOUBLE", "FLOAT")):
+    elif moment and source in _INTEGERS:
+        return _template(_SPARK_ONLY["timestamp_seconds"], node.this)
+    elif moment and source in ("DOUBLE", "FLOAT"):
         return _template("MAKE_TIMESTAMP(CAST({0} * 1000000 AS BIGINT))", node.this)
+    elif moment and source == "VARCHAR" and not _local_time(node.this):
+        node.set("this", exp.TryCast(this=node.this.copy(), to=exp.DataType.build("timestamptz", dialect="duckdb")))
     return node
 
 
-#: Spark functions that sqlglot leaves alone and DuckDB lacks.
+def _local_time(node: exp.Expr) -> bool:
+    """Whether a text is known to name no offset from UTC."""
+    return isinstance(node, exp.Literal) and not re.search(r"[+-]\d\d(:?\d\d)?\s*$|[A-Za-z]\s*$", node.name[10:])
+
+
+#: Spark functions that sqlglot leaves alone and DuckDB lacks, or has with another meaning.
 _SPARK_ONLY = {
     "pmod": "((({0}) % NULLIF({1}, 0)) + ({1})) % NULLIF({1}, 0)",
     "bround": "ROUND_EVEN({0}, 0)",
+    "rint": "ROUND_EVEN({0}, 0)",
+    "isnull": "({0}) IS NULL",
+    "isnotnull": "({0}) IS NOT NULL",
+    "nanvl": "CASE WHEN ISNAN({0}) THEN {1} ELSE {0} END",
+    "weekday": "ISODOW({0}) - 1",
+    "unix_seconds": "CAST(FLOOR(EPOCH({0})) AS BIGINT)",
+    "timestamp_seconds": "MAKE_TIMESTAMP(CAST({0} AS BIGINT) * 1000000)",
+    "timestamp_millis": "MAKE_TIMESTAMP(CAST({0} AS BIGINT) * 1000)",
+    "timestamp_micros": "MAKE_TIMESTAMP(CAST({0} AS BIGINT))",
 }
+_CAST_FUNCTIONS = frozenset(["bigint", "smallint", "tinyint", "float", "boolean"])
+_DAYS_OF_WEEK = frozenset(["DAYOFWEEK", "DOW"])
+_DATE_UNITS = frozenset(["DAY", "DAYS", "WEEK", "WEEKS", "MONTH", "MONTHS", "QUARTER", "YEAR", "YEARS"])
+_Type = exp.DataType.Type
 
 
 def _template(text: str, *arguments: exp.Expr) -> exp.Expr:
@@ -337,7 +388,7 @@ def _typed(sql: str, schema: Schema, text: str, where: str) -> tuple[str, pa.Dat
     """The type of an expression, which its SQL is made to have exactly."""
     for name in _called(sql):
         scalar, aggregate, volatile = _catalog()
-        if name in volatile or (name in aggregate and name not in scalar):
+        if name in volatile or name == "unnest" or (name in aggregate and name not in scalar):
             raise UserError(f"{where}: function '{name}' in '{text}' is not a function of one event")
     try:
         found = _describe(sql, schema)
