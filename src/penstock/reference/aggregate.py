@@ -1,0 +1,47 @@
+"""Aggregate, one event at a time: keeps every event of a group and computes once, when the group is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.algebra import operator
+from penstock.algebra.pattern import Pattern
+from penstock.reference.grouping import Group, group_key, result_row
+from penstock.reference.item import Event, Item, Punctuate
+
+
+class Aggregate:
+    """One output event per group, when a punctuation that describes the grouping attributes matches the group.
+
+    "Describes": it restricts grouping attributes only. One that restricts another attribute as well leaves events of
+    the group possible, so it closes nothing and is not passed on.
+    """
+
+    def __init__(self, declared: operator.Aggregate) -> None:
+        (source,) = declared.inputs
+        self.declared, self.schema = declared, source.schema
+        self.groups: dict[tuple[Any, ...], Group] = {}
+        if not declared.keys:
+            self.groups[()] = Group((), [])  # As in SQL, the one group of an ungrouped aggregate may be empty.
+
+    def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        keys = self.declared.keys
+        group = self.groups.setdefault(group_key(event.row, keys), Group(tuple(event.row[k] for k in keys), []))
+        group.rows.append(event.row)
+        return []
+
+    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        if not set(pattern.restricted) <= set(self.declared.keys):
+            return []
+        out: list[Item] = []
+        for identity, group in list(self.groups.items()):
+            key = dict(zip(self.declared.keys, group.key))
+            if all(pattern[attribute].matches(key[attribute]) for attribute in pattern.restricted):
+                out.append(Event(result_row(self.declared, key, group.rows, self.schema)))
+                del self.groups[identity]
+        restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
+        return [*out, Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+
+    def state(self) -> list[Any]:
+        return [group.copy() for group in self.groups.values() if group.rows]

@@ -1,0 +1,58 @@
+"""Aggregate over windows of a number of events, counted per group in order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.algebra import operator
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.window import CountWindow
+from penstock.errors import UserError
+from penstock.reference.grouping import Group, group_key, result_row
+from penstock.reference.item import Event, Item, Punctuate
+
+
+class CountedAggregate:
+    """A window is emitted as soon as it has all its events; an unfinished one when its group is complete.
+
+    Positions count within a group, so Bucket and Aggregate are one here. A punctuation closes groups if it restricts
+    no attribute but the keys: the position of an event says nothing about its values.
+    """
+
+    def __init__(self, bucket: operator.Bucket, declared: operator.Aggregate) -> None:
+        (source,) = bucket.inputs
+        if not isinstance(bucket.window, CountWindow):
+            raise UserError(f"{bucket.window!r} is not a count window", hint="use Window.count(…)")
+        self.declared, self.schema, self.window = declared, source.schema, bucket.window
+        self.keys = tuple(k for k in declared.keys if k != bucket.window.label)
+        self.groups: dict[tuple[Any, ...], Group] = {}
+
+    def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        identity = group_key(event.row, self.keys)
+        group = self.groups.setdefault(identity, Group(tuple(event.row[k] for k in self.keys), []))
+        group.rows.append(event.row)
+        # The window that ends with this event, if there is one.
+        start = len(group.rows) - self.window.size
+        return [self._window(group, start)] if start >= 0 and start % self.window.slide == 0 else []
+
+    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        if not set(pattern.restricted) <= set(self.keys):
+            return []
+        out: list[Item] = []
+        for identity, group in list(self.groups.items()):
+            key = dict(zip(self.keys, group.key))
+            if all(pattern[attribute].matches(key[attribute]) for attribute in pattern.restricted):
+                starts = range(0, len(group.rows), self.window.slide)
+                out += [self._window(group, s) for s in starts if s + self.window.size > len(group.rows)]
+                del self.groups[identity]
+        restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
+        return [*out, Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+
+    def state(self) -> list[Any]:
+        return [group.copy() for group in self.groups.values()]
+
+    def _window(self, group: Group, start: int) -> Item:
+        rows = group.rows[start : start + self.window.size]
+        key = {**dict(zip(self.keys, group.key)), self.window.label: start}
+        return Event(result_row(self.declared, key, rows, self.schema))

@@ -1,0 +1,197 @@
+"""The value of an aggregation such as `sum(x) / count(*)` for a list of events, by definition.
+
+Each aggregate call is computed from the full list; what remains is an ordinary expression over the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from penstock.algebra import operator
+from penstock.algebra.aggregation import Aggregation
+from penstock.algebra.expression import Expression, evaluate_row
+from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.types import type_text
+from penstock.errors import UserError
+from penstock.reference.summary import FUNCTIONS, as_type, distinct, identity
+
+Row = Mapping[str, Any]
+
+_NAMES: dict[type[exp.Expression], str] = {
+    exp.Count: "count",
+    exp.CountIf: "count_if",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.CovarPop: "covar_pop",
+    exp.Corr: "corr",
+    exp.First: "first",
+    exp.FirstValue: "first",
+    exp.Last: "last",
+    exp.LastValue: "last",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.BitwiseAndAgg: "bit_and",
+    exp.BitwiseOrAgg: "bit_or",
+    exp.BitwiseXorAgg: "bit_xor",
+    exp.ArgMin: "min_by",
+    exp.ArgMax: "max_by",
+    exp.AnyValue: "any_value",
+}
+_ALIASES = {"mean": "avg", "every": "bool_and", "some": "bool_or", "any": "bool_or", "std": "stddev_samp"} | {
+    name: name for name in FUNCTIONS
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Events that are aggregated together, in order of arrival."""
+
+    key: tuple[Any, ...]
+    rows: list[Row]
+
+    def copy(self) -> Group:
+        """The group as it is now."""
+        return Group(self.key, list(self.rows))
+
+    def __str__(self) -> str:
+        key = ", ".join("null" if k is None else str(k) for k in self.key) or "everything"
+        return f"{key}: {len(self.rows)} event{'' if len(self.rows) == 1 else 's'}"
+
+
+def group_key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:
+    """What tells groups apart: nulls form a group of their own."""
+    return tuple(identity(row[k]) for k in keys)
+
+
+def time_of(aggregate: operator.Aggregate, schema: Schema) -> str | None:
+    """The attribute that orders `first` and `last`: the events' first time attribute, not the label."""
+    below = aggregate.inputs[0]
+    label = below.window.label if isinstance(below, operator.Bucket) else None
+    return next((t for t in schema.times if t != label), None)
+
+
+def result_row(aggregate: operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema) -> dict[str, Any]:
+    """One output event: the key and the aggregations over all events of the group."""
+    time = time_of(aggregate, schema)
+    values = {**key, **{a.name: value_of(a, rows, schema, time, key) for a in aggregate.aggregations}}
+    return {name: values[name] for name in aggregate.schema.names}
+
+
+def value_of(
+    aggregation: Aggregation, rows: Sequence[Row], schema: Schema, time: str | None = None, key: Row | None = None
+) -> Any:
+    """The value of one aggregation over events of a schema that form one group.
+
+    >>> cars = Schema.parse("cars int")
+    >>> value_of(Aggregation.parse("flow", "sum(cars) / count(*)", cars), [{"cars": 3}, {"cars": None}], cars)
+    1.5
+    """
+    tree = exp.Paren(this=sqlglot.parse_one(aggregation.text, read="spark"))
+    calls = _outermost_calls(tree)
+    if calls == [tree.this]:
+        return as_type(_call(calls[0], rows, schema, time), aggregation.type, aggregation.text)
+    results: dict[str, Any] = {}
+    attributes = []
+    for call in calls:
+        name = f"result{len(results)}"
+        value = results[name] = _call(call, rows, schema, time)
+        attributes.append(Attribute(name, _type_of(value)))
+        # A null has no type of its own, so it is written as null.
+        call.replace(exp.null() if value is None else exp.column(name))
+    written = {schema.resolve(column.name) for column in tree.find_all(exp.Column)}
+    for name, value in (key or {}).items():
+        if name in written:
+            results[name] = value
+            attributes.append(Attribute(name, schema.type_of(name)))
+    scope = Schema(tuple(attributes))
+    # The cast gives a type to expressions of nulls alone.
+    text = f"CAST({tree.sql('spark')} AS {type_text(aggregation.type)})"
+    scalar = Expression.parse(text, scope, where=f"aggregation '{aggregation.name}'")
+    return as_type(evaluate_row(scalar, results), aggregation.type, aggregation.text)
+
+
+def _outermost_calls(tree: exp.Expression) -> list[exp.Expression]:
+    if _is_call(tree):
+        return [tree]
+    return [call for child in tree.iter_expressions() for call in _outermost_calls(child)]
+
+
+def _is_call(node: exp.Expression) -> bool:
+    if isinstance(node, exp.Filter | exp.IgnoreNulls):
+        return _is_call(node.this)
+    return type(node) in _NAMES or (isinstance(node, exp.Anonymous) and node.name.lower() in _ALIASES)
+
+
+def _call(node: exp.Expression, rows: Sequence[Row], schema: Schema, time: str | None) -> Any:
+    """One aggregate call; FILTER (WHERE …) leaves out events, DISTINCT leaves out values, nulls never count."""
+    if isinstance(node, exp.IgnoreNulls):
+        return _call(node.this, rows, schema, time)
+    if isinstance(node, exp.Filter):
+        condition = node.expression.this
+        return _call(node.this, [r for r in rows if _evaluate(condition, r, schema) is True], schema, time)
+    name = _ALIASES[node.name.lower()] if isinstance(node, exp.Anonymous) else _NAMES[type(node)]
+    if name == "count" and isinstance(node.this, exp.Star):
+        return len(rows)
+    listed = node.expressions if isinstance(node, exp.Anonymous) else _arguments(node)
+    arguments = [a for part in listed for a in (part.expressions if isinstance(part, exp.Distinct) else [part])]
+    if name in ("first", "last"):
+        if time is None:
+            raise UserError(f"'{node.sql('spark')}': the stream has no time attribute", hint="declare one with time=…")
+        arguments.append(exp.column(time, quoted=True))
+    tuples = [tuple(_evaluate(a, row, schema) for a in arguments) for row in rows]
+    # Unlike all others, min_by and max_by may answer with a null: that of the event with the least or greatest order.
+    needed = slice(1, None) if name in ("min_by", "max_by") else slice(None)
+    complete = [values for values in tuples if None not in values[needed]]
+    values = [v[0] for v in complete] if len(arguments) == 1 else complete
+    if any(isinstance(part, exp.Distinct) for part in listed):
+        values = distinct(values)
+    result = FUNCTIONS[name](values)
+    # A sum of whole numbers is a bigint also where it is part of a larger expression.
+    return as_type(result, pa.int64(), node.sql("spark")) if isinstance(result, int) else result
+
+
+def _arguments(node: exp.Expression) -> list[exp.Expression]:
+    return [a for a in (node.this, node.args.get("expression"), *node.args.get("expressions", ())) if a is not None]
+
+
+def _evaluate(tree: exp.Expression, row: Row, schema: Schema) -> Any:
+    if isinstance(tree, exp.Column) and (name := schema.resolve(tree.name)) is not None:
+        return row[name]
+    return evaluate_row(_parsed(tree.sql("spark"), schema), row)
+
+
+@cache
+def _parsed(text: str, schema: Schema) -> Expression:
+    return Expression.parse(text, schema)
+
+
+def _type_of(value: Any) -> pa.DataType:
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64() if -(2**63) <= value < 2**63 else pa.decimal128(38, 0)
+    if isinstance(value, Decimal):
+        return pa.decimal128(38, max(0, -int(value.as_tuple().exponent)))
+    if isinstance(value, datetime):
+        return pa.timestamp("us")
+    if isinstance(value, date):
+        return pa.date32()
+    kinds: dict[type, pa.DataType] = {float: pa.float64(), str: pa.string(), bytes: pa.binary(), type(None): pa.int64()}
+    return kinds[type(value)]

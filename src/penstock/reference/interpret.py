@@ -1,0 +1,259 @@
+"""Runs a whole plan, one item at a time, and writes down every step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.algebra import operator
+from penstock.algebra.operator import Operator
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.plan import Node, Plan
+from penstock.algebra.source import EndOfSource, InBand
+from penstock.algebra.window import CountWindow, LandmarkWindow
+from penstock.errors import UserError, did_you_mean
+from penstock.reference.aggregate import Aggregate
+from penstock.reference.bucket import Bucket
+from penstock.reference.counted import CountedAggregate
+from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.landmark import LandmarkAggregate
+from penstock.reference.map import Map
+from penstock.reference.operator import Running
+from penstock.reference.project import Project
+from penstock.reference.select import Select
+from penstock.reference.source import DeadLetter, Source
+from penstock.reference.union import Union
+
+#: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
+#: partition it comes from.
+Arrival = Mapping[str, Any] | Pattern | Punctuate | tuple[Hashable, Mapping[str, Any] | Pattern | Punctuate]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator took one item: what came out, and what it holds afterwards."""
+
+    operator: str
+    kind: str
+    taken: Item | None
+    emitted: tuple[Item, ...]
+    state: tuple[Any, ...]
+    input: int = 0
+    dead_letter: DeadLetter | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run left behind: the root's stream, every operator's stream by id, dead letters, steps, states."""
+
+    outputs: list[Item]
+    streams: dict[str, list[Item]]
+    dead_letters: list[DeadLetter]
+    trace: list[Step]
+    states: dict[str, list[Any]]
+
+
+def interpret(
+    plan: Plan | Operator,
+    inputs: Mapping[str, Sequence[Arrival]],
+    *,
+    ends: bool = False,
+    punctuate_at: Collection[int] | None = None,
+    order: Sequence[str] | None = None,
+    traced: bool = True,
+) -> Result:
+    """Run a plan over everything the sources bring.
+
+    Sources take turns unless `order` names, arrival by arrival, whose turn it is. They assert what they know after
+    every arrival, or only after the arrivals numbered in `punctuate_at` (from 1) and at the end of the input. With
+    `ends` (or when the source promises it) each source finally says that nothing more comes.
+
+    >>> from penstock.algebra.schema import Schema
+    >>> numbers = operator.Source((), Schema.parse("n int"), name="numbers")
+    >>> [str(item) for item in interpret(numbers, {"numbers": [{"n": 1}]}, ends=True).outputs]
+    ['n 1', 'punctuation [*]']
+    """
+    run = Run(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced)
+    trace = list(run.steps())
+    root = run.plan.nodes[-1].id
+    return Result(
+        outputs=run.streams[root],
+        streams=run.streams,
+        dead_letters=[letter for source in run.sources.values() for letter in source.dead_letters],
+        trace=trace if traced else [],
+        states={node_id: running.state() for node_id, running in run.running.items()},
+    )
+
+
+class Run:
+    """A plan at work. `steps` drives it and tells what happens."""
+
+    def __init__(
+        self,
+        plan: Plan | Operator,
+        inputs: Mapping[str, Sequence[Arrival]],
+        *,
+        ends: bool = False,
+        punctuate_at: Collection[int] | None = None,
+        order: Sequence[str] | None = None,
+        traced: bool = True,
+    ) -> None:
+        self.plan = Plan.of(plan) if isinstance(plan, Operator) else plan
+        self.ends, self.punctuate_at, self.traced = ends, punctuate_at, traced
+        self.running: dict[str, Running] = {}
+        self.sources: dict[str, Source] = {}
+        self.streams: dict[str, list[Item]] = {node.id: [] for node in self.plan}
+        self.arrivals: dict[str, list[tuple[Hashable | None, Event | Pattern]]] = {}
+        names = [_source(node).name for node in self.plan.sources]
+        for name in inputs:
+            if name not in names:
+                raise UserError(f"the plan has no source '{name}'", hint=did_you_mean(name, names))
+        for node in self.plan:
+            if isinstance(node.operator, operator.Source):
+                declared = node.operator
+                arrivals = [_arrival(a, declared) for a in inputs.get(declared.name, ())]
+                partitions = list(dict.fromkeys(p for p, _ in arrivals if p is not None)) or [0]
+                self.arrivals[declared.name] = arrivals
+                self.sources[node.id] = Source(declared, partitions)
+            elif not self._is_fused_away(node):
+                self.running[node.id] = self._start(node)
+        self.order = list(order) if order is not None else _in_turns(self.arrivals)
+
+    def steps(self) -> Iterator[Step]:
+        """Everything that happens, in order."""
+        by_name = {_source(node).name: node.id for node in self.plan.sources}
+        waiting = {name: iter(arrivals) for name, arrivals in self.arrivals.items()}
+        for node_id in self.sources:
+            yield from self._assert(node_id)  # What is known before the first event.
+        for position, name in enumerate(self.order, start=1):
+            partition, item = next(waiting[name])
+            yield from self._arrive(by_name[name], partition, item)
+            if self.punctuate_at is None:
+                yield from self._assert(by_name[name])
+            elif position in self.punctuate_at:
+                for node_id in self.sources:
+                    yield from self._assert(node_id)
+        for node_id, source in self.sources.items():
+            yield from self._assert(node_id)
+            if self.ends or any(isinstance(p, EndOfSource) for p in source.declared.promises):
+                yield from self._send(node_id, None, source.end())
+
+    def _arrive(self, node_id: str, partition: Hashable | None, item: Event | Pattern) -> Iterator[Step]:
+        source = self.sources[node_id]
+        rejected = len(source.dead_letters)
+        if isinstance(item, Pattern):
+            yield from self._send(node_id, Punctuate(item), source.on_punctuation(item, partition))
+            return
+        emitted = source.on_event(item, source.partitions[0] if partition is None else partition)
+        letter = source.dead_letters[-1] if len(source.dead_letters) > rejected else None
+        yield from self._send(node_id, item, emitted, letter=letter)
+
+    def _assert(self, node_id: str) -> Iterator[Step]:
+        if known := self.sources[node_id].punctuate():
+            yield from self._send(node_id, None, known)
+
+    def _send(
+        self,
+        node_id: str,
+        taken: Item | None,
+        emitted: Iterable[Item],
+        input: int = 0,
+        letter: DeadLetter | None = None,
+    ) -> Iterator[Step]:
+        """Write down a step and hand what came out of it to all consumers, item by item."""
+        out = tuple(emitted)
+        self.streams[node_id] += out
+        node = self.plan[node_id]
+        held = tuple(self.running[node_id].state()) if self.traced and node_id in self.running else ()
+        yield Step(node_id, node.operator.kind, taken, out, held, input, letter)
+        for item in out:
+            for consumer, port in self._consumers(node_id):
+                running = self.running[consumer]
+                if isinstance(item, Punctuate):
+                    answer = running.on_punctuation(item.pattern, port)
+                else:
+                    answer = running.on_event(item, port)
+                yield from self._send(consumer, item, answer, port)
+
+    def _consumers(self, node_id: str) -> list[tuple[str, int]]:
+        """Who reads an operator's output; a fused Bucket's input is read by its aggregates."""
+        found: list[tuple[str, int]] = []
+        for node in self.plan.consumers(node_id):
+            if self._is_fused_away(node):
+                found += self._consumers(node.id)
+            else:
+                found += [(node.id, port) for port, name in enumerate(node.inputs) if name == node_id]
+        return found
+
+    def _is_fused_away(self, node: Node) -> bool:
+        """Whether this is a Bucket whose windows only its aggregates can tell: landmark and count windows."""
+        if not isinstance(node.operator, operator.Bucket):
+            return False
+        consumers = [consumer.operator for consumer in self.plan.consumers(node.id)]
+        special = isinstance(node.operator.window, LandmarkWindow | CountWindow)
+        return special and bool(consumers) and all(isinstance(c, operator.Aggregate) for c in consumers)
+
+    def _start(self, node: Node) -> Running:
+        match node.operator:
+            case operator.Select() as select:
+                return Select(select)
+            case operator.Project() as project:
+                return Project(project)
+            case operator.Map() as mapped:
+                return Map(mapped)
+            case operator.Union() as union:
+                return Union(union)
+            case operator.Bucket() as bucket:
+                return Bucket(bucket)
+            case operator.Aggregate(inputs=(operator.Bucket(window=LandmarkWindow()) as bucket,)) as aggregate:
+                return LandmarkAggregate(bucket, aggregate)
+            case operator.Aggregate(inputs=(operator.Bucket(window=CountWindow()) as bucket,)) as aggregate:
+                return CountedAggregate(bucket, aggregate)
+            case operator.Aggregate() as aggregate:
+                return Aggregate(aggregate)
+            case operator.Sink():
+                return Passing()
+            case other:
+                raise UserError(f"{node.id}: the reference interpreter has no operator '{other.kind}'")
+
+
+class Passing:
+    """A sink: takes everything as it is."""
+
+    def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        return [event]
+
+    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        return [Punctuate(pattern)]
+
+    def state(self) -> list[Any]:
+        return []
+
+
+def _source(node: Node) -> operator.Source:
+    assert isinstance(node.operator, operator.Source)
+    return node.operator
+
+
+def _in_turns(arrivals: Mapping[str, Sequence[object]]) -> list[str]:
+    longest = max((len(a) for a in arrivals.values()), default=0)
+    return [name for turn in range(longest) for name, listed in arrivals.items() if turn < len(listed)]
+
+
+def _arrival(given: Arrival, source: operator.Source) -> tuple[Hashable | None, Event | Pattern]:
+    """An arrival with its partition; a record with a text in the column for punctuation is one."""
+    partition: Hashable | None = None
+    item: Any = given
+    if isinstance(given, tuple):
+        partition, item = given
+    if isinstance(item, Punctuate):
+        return partition, item.pattern
+    if isinstance(item, Pattern):
+        return partition, item
+    for promise in source.promises:
+        if isinstance(promise, InBand) and promise.column in item and promise.column not in source.schema:
+            if item[promise.column] is not None:
+                return 0 if partition is None else partition, Pattern.parse(item[promise.column], source.schema)
+            item = {name: value for name, value in item.items() if name != promise.column}
+    return 0 if partition is None else partition, Event(item)

@@ -1,0 +1,76 @@
+"""The items of a punctuated stream, and what makes a stream grammatical."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.algebra.pattern import Pattern
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event: a value for each attribute of its schema, null as None."""
+
+    row: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {'null' if value is None else value}" for name, value in self.row.items())
+
+
+@dataclass(frozen=True)
+class Punctuate:
+    """The assertion that no later event of the stream matches the pattern."""
+
+    pattern: Pattern
+
+    def __str__(self) -> str:
+        return f"punctuation {self.pattern}"
+
+
+Item = Event | Punctuate
+
+
+@dataclass(frozen=True)
+class Breach:
+    """An event that follows a punctuation that it matches."""
+
+    event: Event
+    punctuation: Punctuate
+    position: int = field(compare=False)
+
+
+def breaches(items: Iterable[Item]) -> list[Breach]:
+    """Every place where a stream breaks its own word; a grammatical stream has none.
+
+    >>> from penstock.algebra.schema import Schema
+    >>> from penstock.algebra.pattern import Pattern
+    >>> seven = Punctuate(Pattern.where(Schema.parse("id int"), id=7))
+    >>> breaches([Event({"id": 7}), seven, Event({"id": 8})])
+    []
+    >>> [b.position for b in breaches([seven, Event({"id": 7})])]
+    [1]
+    """
+    given: list[Punctuate] = []
+    found: list[Breach] = []
+    for position, item in enumerate(items):
+        if isinstance(item, Punctuate):
+            given.append(item)
+        else:
+            found += [Breach(item, p, position) for p in given if p.pattern.matches_row(item.row)]
+    return found
+
+
+def is_grammatical(items: Iterable[Item]) -> bool:
+    return not breaches(items)
+
+
+def events(items: Iterable[Item]) -> list[dict[str, Any]]:
+    """The rows of a stream, without its punctuations."""
+    return [dict(i.row) for i in items if isinstance(i, Event)]
+
+
+def punctuations(items: Iterable[Item]) -> list[Pattern]:
+    """The punctuations of a stream, without its events."""
+    return [i.pattern for i in items if isinstance(i, Punctuate)]

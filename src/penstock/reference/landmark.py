@@ -1,0 +1,87 @@
+"""Aggregate over landmark windows, which all begin at the origin: results accumulate and nothing is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock.algebra import operator
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import ANY, Range, Restriction
+from penstock.algebra.window import LandmarkWindow
+from penstock.errors import UserError
+from penstock.reference.bucket import complete_landmarks, to_labels
+from penstock.reference.grouping import Group, group_key, result_row
+from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.moment import from_tick, to_tick
+
+
+class LandmarkAggregate:
+    """For every window end that is newly complete, every group with events before that end.
+
+    An event is in infinitely many windows, so Bucket and Aggregate are one here. When nothing more can come, the
+    last window is the one that holds the latest event.
+    """
+
+    def __init__(self, bucket: operator.Bucket, declared: operator.Aggregate) -> None:
+        (source,) = bucket.inputs
+        window = bucket.window.resolve(source.schema)
+        if not isinstance(window, LandmarkWindow) or window.on is None:
+            raise UserError(f"{window!r} is not a landmark window", hint="use Window.landmark(…)")
+        self.declared, self.schema, self.window, self.on = declared, source.schema, window, window.on
+        self.keys = tuple(k for k in declared.keys if k != window.label)
+        self.label_type = declared.schema.type_of(window.label)
+        self.groups: dict[tuple[Any, ...], Group] = {}
+        #: Per group, the latest window end that was emitted.
+        self.emitted: dict[tuple[Any, ...], int] = {}
+
+    def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        moment = event.row[self.on]
+        if moment is not None and to_tick(moment) >= self.window.origin:
+            identity = group_key(event.row, self.keys)
+            group = self.groups.setdefault(identity, Group(tuple(event.row[k] for k in self.keys), []))
+            group.rows.append(event.row)
+        return []
+
+    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        if not set(pattern.restricted) <= {*self.keys, self.on}:
+            return []
+        restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
+        moment = restrictions.pop(self.on, ANY)
+        ends = Range(None, None) if moment is ANY else complete_landmarks(self.window, moment)
+        if not isinstance(ends, Range):
+            return []
+        if ends.high is not None:
+            labels = to_labels(ends, self.label_type)
+            passed = Pattern.by_name(self.declared.schema, {self.window.label: labels, **restrictions})
+            return [*self._emit_up_to(ends.high, restrictions), Punctuate(passed)]
+        if restrictions:
+            return []  # All events of these groups are here, but their windows go on for ever.
+        out = self._emit_up_to(self._end_of_latest(), restrictions)
+        self.groups.clear()
+        return [*out, Punctuate(Pattern.all(self.declared.schema))]
+
+    def state(self) -> list[Any]:
+        return [group.copy() for group in self.groups.values()]
+
+    def _end_of_latest(self) -> int:
+        """The end of the first window that holds the latest event."""
+        end = self.window.origin
+        while any(to_tick(row[self.on]) >= end for group in self.groups.values() for row in group.rows):
+            end += self.window.every
+        return end
+
+    def _emit_up_to(self, last: int, restrictions: Mapping[str, Restriction]) -> list[Item]:
+        out: list[Item] = []
+        end = self.window.origin + self.window.every
+        while end <= last:
+            for identity, group in self.groups.items():
+                key = dict(zip(self.keys, group.key))
+                before = [row for row in group.rows if to_tick(row[self.on]) < end]
+                new = end > self.emitted.get(identity, self.window.origin)
+                if before and new and all(r.matches(key[a]) for a, r in restrictions.items()):
+                    key[self.window.label] = from_tick(end, self.label_type)
+                    out.append(Event(result_row(self.declared, key, before, self.schema)))
+                    self.emitted[identity] = end
+            end += self.window.every
+        return out

@@ -1,0 +1,41 @@
+"""Project, one event at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+from penstock.algebra import operator
+from penstock.algebra.expression import evaluate_row
+from penstock.algebra.pattern import Pattern
+from penstock.reference.item import Event, Item, Punctuate
+
+
+class Project:
+    """One output attribute per (name, expression).
+
+    A punctuation passes when every attribute it restricts is still there, under whatever name. If one of them is gone,
+    a later event could look just like those promised absent.
+    """
+
+    def __init__(self, declared: operator.Project) -> None:
+        self.declared = declared
+
+    def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        return [Event({name: evaluate_row(e, event.row) for name, e in self.declared.columns})]
+
+    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        carriers = [
+            [name for name, e in self.declared.columns if operator.carried(e) == attribute]
+            for attribute in pattern.restricted
+        ]
+        # Two carriers of one attribute are always equal: restricting either says the same, but an aggregate may
+        # group by one of them only, so each choice of carriers is a punctuation of its own.
+        return [
+            Punctuate(pattern.onto(self.declared.schema, dict(zip(pattern.restricted, names))))
+            for names in product(*carriers)
+        ]
+
+    def state(self) -> list[Any]:
+        return []

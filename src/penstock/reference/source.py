@@ -1,0 +1,197 @@
+"""Source: checks what arrives against what was promised, and says what is promised now.
+
+Each promise is one small class that answers two questions: which punctuation does this event break, if any; and what
+may be asserted for the whole source after everything seen so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.algebra import source as declaration
+from penstock.algebra.operator import Source as Declared
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import Equal, greater, less
+from penstock.algebra.schema import Schema
+from penstock.errors import SchemaError, ViolationError
+from penstock.reference.agreement import Agreement
+from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.moment import from_tick, to_tick
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """An event that was not let in: why, and which punctuation it breaks (None if it does not fit the schema)."""
+
+    source: str
+    partition: Hashable
+    row: Mapping[str, Any]
+    reason: str
+    breaks: Pattern | None
+
+
+class Promised(Protocol):
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        """The punctuation that an event breaks. Takes note of the event."""
+        ...
+
+    def assertions(self) -> list[Pattern]:
+        """What holds for the whole source from now on."""
+        ...
+
+
+def _older_than(schema: Schema, attribute: str, tick: int) -> Pattern:
+    return Pattern.by_name(schema, {attribute: less(from_tick(tick, schema.type_of(attribute)))})
+
+
+class DisorderPromise:
+    """An event is late if it is older than the newest one before it in its partition by more than the slack."""
+
+    def __init__(self, promise: declaration.Disorder, schema: Schema, partitions: Sequence[Hashable]) -> None:
+        self.promise, self.schema = promise, schema
+        self.newest: dict[Hashable, int | None] = dict.fromkeys(partitions)
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        attribute, slack = self.promise.attribute, self.promise.slack
+        if row[attribute] is None:
+            return None
+        tick, newest = to_tick(row[attribute]), self.newest[partition]
+        self.newest[partition] = tick if newest is None else max(newest, tick)
+        late = newest is not None and tick < newest - slack
+        return _older_than(self.schema, attribute, newest - slack) if late and newest is not None else None
+
+    def assertions(self) -> list[Pattern]:
+        seen = [n for n in self.newest.values() if n is not None]
+        if not seen or len(seen) < len(self.newest):
+            return []  # A partition that has said nothing yet may still bring anything.
+        return [_older_than(self.schema, self.promise.attribute, min(seen) - self.promise.slack)]
+
+
+class WhenAllPromise:
+    """Every key is in order up to the slack; the source is complete up to the key that is furthest behind."""
+
+    def __init__(self, promise: declaration.WhenAll, schema: Schema) -> None:
+        self.promise, self.schema = promise, schema
+        self.newest: dict[Any, int | None] = dict.fromkeys(promise.keys)
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        key, moment = row[self.promise.key], row[self.promise.past]
+        if key not in self.newest:
+            # Null cannot be named in a pattern: no list of keys that are not null covers it.
+            restrictions = {} if key is None else {self.promise.key: Equal(key)}
+            return Pattern.by_name(self.schema, restrictions)
+        if moment is None:
+            return None
+        tick, newest = to_tick(moment), self.newest[key]
+        self.newest[key] = tick if newest is None else max(newest, tick)
+        if newest is None or tick >= newest - self.promise.slack:
+            return None
+        late = less(from_tick(newest - self.promise.slack, self.schema.type_of(self.promise.past)))
+        return Pattern.by_name(self.schema, {self.promise.key: Equal(key), self.promise.past: late})
+
+    def assertions(self) -> list[Pattern]:
+        seen = [n for n in self.newest.values() if n is not None]
+        if not seen or len(seen) < len(self.newest):
+            return []
+        return [_older_than(self.schema, self.promise.past, min(seen) - self.promise.slack)]
+
+
+class BoundsPromise:
+    """Values outside the bounds never occur: known before the first event."""
+
+    def __init__(self, promise: declaration.Bounds, schema: Schema) -> None:
+        low, high = promise.low, promise.high
+        outside = ([] if low is None else [less(low)]) + ([] if high is None else [greater(high)])
+        self.patterns = [Pattern.by_name(schema, {promise.attribute: r}) for r in outside]
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        return next((p for p in self.patterns if p.matches_row(row)), None)
+
+    def assertions(self) -> list[Pattern]:
+        return self.patterns
+
+
+class InBandPromise:
+    """A punctuation in a partition binds that partition; the source asserts what all its partitions have given."""
+
+    def __init__(self, partitions: Sequence[Hashable]) -> None:
+        self.agreement = Agreement(partitions)
+        self.given: dict[Hashable, list[Pattern]] = {p: [] for p in partitions}
+
+    def punctuate(self, pattern: Pattern, partition: Hashable) -> None:
+        self.given[partition].append(pattern)
+        self.agreement.give(partition, pattern)
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        return next((p for p in self.given[partition] if p.matches_row(row)), None)
+
+    def assertions(self) -> list[Pattern]:
+        return self.agreement.agreed
+
+
+class Source:
+    """Events from outside, checked one by one; `on_punctuation` takes a punctuation found in the stream."""
+
+    def __init__(self, declared: Declared, partitions: Sequence[Hashable] = (0,)) -> None:
+        self.declared, self.partitions = declared, tuple(partitions)
+        self.dead_letters: list[DeadLetter] = []
+        self.asserted: list[Pattern] = []
+        self.in_band = InBandPromise(self.partitions)
+        self.promises: list[tuple[Any, Promised]] = []
+        for promise in declared.promises:
+            match promise:
+                case declaration.Disorder():
+                    self.promises.append((promise, DisorderPromise(promise, declared.schema, self.partitions)))
+                case declaration.WhenAll():
+                    self.promises.append((promise, WhenAllPromise(promise, declared.schema)))
+                case declaration.Bounds():
+                    self.promises.append((promise, BoundsPromise(promise, declared.schema)))
+        self.promises.append((declaration.InBand(), self.in_band))
+
+    def on_event(self, event: Event, partition: Hashable = 0) -> Iterable[Item]:
+        try:
+            row = self.declared.schema.event(event.row)
+        except SchemaError as error:
+            self._reject(event.row, partition, str(error), None)
+            return []
+        # Every promise takes note of the event, also when an earlier one has rejected it already.
+        found = [(promise, kept.violated(row, partition)) for promise, kept in self.promises]
+        for promise, pattern in found:
+            if pattern is not None:
+                self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern)
+                return []
+        return [Event(row)]
+
+    def on_punctuation(self, pattern: Pattern, partition: Hashable | None = None) -> Iterable[Item]:
+        """A punctuation of one partition; of all of them when none is named. Asserted by `punctuate`."""
+        for each in self.partitions if partition is None else (partition,):
+            self.in_band.punctuate(pattern, each)
+        return []
+
+    def punctuate(self) -> list[Item]:
+        """Assert everything that is known now and was not asserted before."""
+        new: list[Item] = []
+        for _, kept in self.promises:
+            for pattern in kept.assertions():
+                if not any(known.contains(pattern) for known in self.asserted):
+                    self.asserted = [p for p in self.asserted if not pattern.contains(p)] + [pattern]
+                    new.append(Punctuate(pattern))
+        return new
+
+    def end(self) -> list[Item]:
+        """Assert that nothing follows."""
+        self.in_band.given = {p: [Pattern.all(self.declared.schema)] for p in self.partitions}
+        return [*self.punctuate(), Punctuate(Pattern.all(self.declared.schema))]
+
+    def state(self) -> list[Any]:
+        return []
+
+    def _reject(self, row: Mapping[str, Any], partition: Hashable, reason: str, pattern: Pattern | None) -> None:
+        if self.declared.on_violation == "fail":
+            raise ViolationError(
+                f"stream '{self.declared.name}': {dict(row)} {reason}",
+                hint="set on_violation='reject' to send such events to the dead letters",
+            )
+        self.dead_letters.append(DeadLetter(self.declared.name, partition, row, reason, pattern))

@@ -1,0 +1,44 @@
+"""What every operator does with every event of a small sample, as lines to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from penstock.algebra.operator import Operator
+from penstock.algebra.plan import Plan
+from penstock.reference.interpret import Arrival, Run, Step
+from penstock.reference.item import Punctuate
+
+
+def trace(plan: Plan | Operator, inputs: Mapping[str, Sequence[Arrival]], *, ends: bool = False) -> Iterator[Step]:
+    """The steps of a run, one by one as they happen.
+
+    >>> from penstock.algebra.operator import Source
+    >>> from penstock.algebra.schema import Schema
+    >>> numbers = Source((), Schema.parse("n int"), name="numbers")
+    >>> for step in trace(numbers, {"numbers": [{"n": 1}, {"n": "one"}]}, ends=True):
+    ...     print(format_step(step))
+    source:numbers: n 1 → emits n 1
+    source:numbers: n one → dead letter: attribute 'n': ...'one' is not...
+    source:numbers: end of input → emits punctuation [*]
+    """
+    yield from Run(plan, inputs, ends=ends).steps()
+
+
+def format_step(step: Step) -> str:
+    """One line: who, what came in, what went out, what is held."""
+    if step.taken is not None:
+        taken = str(step.taken)
+    else:
+        # A source speaks by itself because of what it has seen, or because it is at its end.
+        last = step.emitted[-1]
+        ended = isinstance(last, Punctuate) and not last.pattern.restricted
+        taken = "end of input" if ended else "knows now"
+    if step.dead_letter is not None:
+        outcome = f"dead letter: {step.dead_letter.reason}"
+    elif step.emitted:
+        outcome = "emits " + "; ".join(map(str, step.emitted))
+    else:
+        outcome = "emits nothing"
+    held = f" (holds {'; '.join(map(str, step.state))})" if step.state else ""
+    return f"{step.operator}: {taken} → {outcome}{held}"

@@ -1,0 +1,35 @@
+"""Traces read like timelines."""
+
+from __future__ import annotations
+
+from penstock.algebra.builder import Stream
+from penstock.algebra.operator import Source
+from penstock.algebra.schema import Schema
+from penstock.reference.trace import format_step, trace
+
+
+def test_a_timeline() -> None:
+    schema = Schema.parse("timestamp int, key string, value int", time="timestamp")
+    query = Stream(Source((), schema, name="s")).disorder(2).window(10).group_by("key").agg(n="sum(value)")
+    rows = [(105, "C", 3), (112, "C", 4), (109, "C", 1)]
+    lines = [format_step(s) for s in trace(query.operator, {"s": [schema.event(r) for r in rows]})]
+    assert lines == [
+        "source:s: timestamp 105, key C, value 3 → emits timestamp 105, key C, value 3",
+        "bucket-1: timestamp 105, key C, value 3 → emits timestamp 105, key C, value 3, window_start 100",
+        "aggregate-1: timestamp 105, key C, value 3, window_start 100 → emits nothing (holds 100, C: 1 event)",
+        "source:s: knows now → emits punctuation [< 103, *, *]",
+        "bucket-1: punctuation [< 103, *, *] → emits punctuation [*, *, *, <= 90]; punctuation [< 103, *, *, *]",
+        "aggregate-1: punctuation [*, *, *, <= 90] → emits punctuation [<= 90, *, *] (holds 100, C: 1 event)",
+        "aggregate-1: punctuation [< 103, *, *, *] → emits nothing (holds 100, C: 1 event)",
+        "source:s: timestamp 112, key C, value 4 → emits timestamp 112, key C, value 4",
+        "bucket-1: timestamp 112, key C, value 4 → emits timestamp 112, key C, value 4, window_start 110",
+        "aggregate-1: timestamp 112, key C, value 4, window_start 110 → "
+        "emits nothing (holds 100, C: 1 event; 110, C: 1 event)",
+        "source:s: knows now → emits punctuation [< 110, *, *]",
+        "bucket-1: punctuation [< 110, *, *] → emits punctuation [*, *, *, <= 100]; punctuation [< 110, *, *, *]",
+        "aggregate-1: punctuation [*, *, *, <= 100] → "
+        "emits window_start 100, key C, n 3; punctuation [<= 100, *, *] (holds 110, C: 1 event)",
+        "aggregate-1: punctuation [< 110, *, *, *] → emits nothing (holds 110, C: 1 event)",
+        "source:s: timestamp 109, key C, value 1 → dead letter: "
+        "breaks disorder(timestamp within 2 ticks): matches [< 110, *, *]",
+    ]
