@@ -1,0 +1,483 @@
+"""Windows: which stretches of a stream an answer is about.
+
+Time counts in whole *ticks*: microseconds for a timestamp, days for a date, units for an integer attribute. A window
+is half open, [start, start + size), and number w starts at `origin + w * slide`; w may be negative. All mathematics
+here is closed form on integers and works on NumPy arrays alike, so nobody ever loops over windows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import gcd
+from typing import Any, Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.algebra.duration import format_duration, parse_duration
+from penstock.algebra.restriction import ANY, Range, Restriction, between, one_of, values_of
+from penstock.algebra.schema import Schema
+from penstock.algebra.types import coerce_value, type_text
+from penstock.errors import UserError
+
+Ticks = npt.NDArray[np.int64]
+Extent = str | int | timedelta
+Unit = Literal["us", "day", "unit"]
+_Interval = tuple[int | None, int | None]
+_W = TypeVar("_W", "TimeWindow", "LandmarkWindow")
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps are naive and mean UTC
+_DAY = 86_400_000_000
+
+
+class Window(ABC):
+    """How events are gathered into windows. Make one with a factory:
+
+    >>> Window.tumbling("10 s", on="ts")
+    Window.tumbling('10 s', on='ts')
+    >>> Window.sliding("2 min", "0 s")
+    Traceback (most recent call last):
+    penstock.errors.UserError: window slide: '0 s' is not positive. Hint: write a positive duration such as '30 s'
+    """
+
+    on: str | None
+
+    @staticmethod
+    def tumbling(size: Extent, *, on: str | None = None, origin: Any = 0, granularity: Extent = 1) -> TimeWindow:
+        """Windows side by side: every event is in exactly one."""
+        return _time_window(size, size, on, origin, granularity)
+
+    @staticmethod
+    def sliding(
+        size: Extent, slide: Extent, *, on: str | None = None, origin: Any = 0, granularity: Extent = 1
+    ) -> TimeWindow:
+        """A window of `size` every `slide`. With a slide longer than the size there are gaps: see `hopping`."""
+        return _time_window(size, slide, on, origin, granularity)
+
+    @staticmethod
+    def hopping(
+        size: Extent, slide: Extent, *, on: str | None = None, origin: Any = 0, granularity: Extent = 1
+    ) -> TimeWindow:
+        """The same as `sliding`; the name says that gaps are meant."""
+        return _time_window(size, slide, on, origin, granularity)
+
+    @staticmethod
+    def landmark(every: Extent, *, on: str | None = None, origin: Any = 0, granularity: Extent = 1) -> LandmarkWindow:
+        """Windows that all begin at the origin and end one period after the other; named by their ends.
+
+        >>> Window.landmark("1 h", on="ts", origin="2026-01-01 00:00:00")
+        Window.landmark('1 h', on='ts', origin='2026-01-01 00:00:00')
+        """
+        length, unit = _extent(every, "landmark period")
+        return LandmarkWindow(on, length, _origin(origin, unit), _grain(granularity, unit), unit)
+
+    @staticmethod
+    def count(size: int, slide: int | None = None) -> CountWindow:
+        """Windows of `size` successive events of a group, a new one every `slide` events.
+
+        >>> Window.count(100, 10)
+        Window.count(100, 10)
+        """
+        for what, value in (("size", size), ("slide", slide if slide is not None else size)):
+            if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+                raise UserError(f"count window {what}: {value!r} is not positive", hint="write a number of events")
+        return CountWindow(size, slide if slide is not None else size)
+
+    @property
+    def label(self) -> str:
+        """The name of the attribute that holds the label."""
+        return "window_start"
+
+    @abstractmethod
+    def resolve(self, schema: Schema) -> Window:
+        """This window in the ticks of a stream's attribute; a window that does not fit the stream is a UserError."""
+
+    @abstractmethod
+    def label_type(self, schema: Schema) -> pa.DataType:
+        """The type of the label."""
+
+    @abstractmethod
+    def closed_by(self, time: Restriction) -> Restriction | None:
+        """The labels of the windows all of whose possible events match; None if there are none."""
+
+    @abstractmethod
+    def confined_to(self, label: Restriction) -> Restriction | None:
+        """The times of events that belong to no window but those whose labels match; None if there are none."""
+
+    def _check_label(self, schema: Schema) -> None:
+        if schema.resolve(self.label) is not None:
+            raise UserError(
+                f"{self!r}: the stream already has an attribute '{self.label}'", hint="rename it before the window"
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class TimeWindow(Window):
+    """Windows of `size` ticks, one every `slide` ticks.
+
+    Times lie on multiples of `granularity`: after `<= 09:59:59` nothing more comes before 10:00:00 if times are whole
+    seconds, but a lot may come if they are microseconds.
+
+    >>> w = Window.sliding(10, 3, on="n")
+    >>> w.first_window(9), w.last_window(9)
+    (0, 3)
+    """
+
+    on: str | None
+    size: int
+    slide: int
+    origin: int = 0
+    granularity: int = 1
+    unit: Unit = "us"
+
+    @overload
+    def first_window(self, x: int) -> int: ...
+    @overload
+    def first_window(self, x: Ticks) -> Ticks: ...
+    def first_window(self, x: int | Ticks) -> int | Ticks:
+        """The number of the earliest window of a tick. Later than `last_window` if the tick lies in a gap."""
+        return (x - self.origin - self.size) // self.slide + 1
+
+    @overload
+    def last_window(self, x: int) -> int: ...
+    @overload
+    def last_window(self, x: Ticks) -> Ticks: ...
+    def last_window(self, x: int | Ticks) -> int | Ticks:
+        """The number of the latest window of a tick."""
+        return (x - self.origin) // self.slide
+
+    def start(self, number: int) -> int:
+        """The first tick of window `number`: its label."""
+        return self.origin + number * self.slide
+
+    @property
+    def pane(self) -> int:
+        """The longest stretch that no window ever cuts: events of one pane share all their windows."""
+        return gcd(self.size, self.slide)
+
+    @property
+    def is_tumbling(self) -> bool:
+        return self.size == self.slide
+
+    def resolve(self, schema: Schema) -> TimeWindow:
+        self._check_label(schema)
+        return _resolved(self, schema, ("size", "slide"))
+
+    def label_type(self, schema: Schema) -> pa.DataType:
+        return _label_type(self, schema)
+
+    def closed_by(self, time: Restriction) -> Restriction | None:
+        """
+        >>> from penstock.algebra.restriction import at_most, less
+        >>> print(Window.tumbling(10).closed_by(less(25)), Window.tumbling(10).closed_by(at_most(9)))
+        <= 10 <= 0
+        """
+        if time is ANY:
+            return ANY
+        labels: list[tuple[int | None, int | None]] = []
+        for low, high in _intervals(time, self.unit, self.granularity):
+            # The first possible event is >= low, and the last one, which is > end - 1 - granularity, is <= high.
+            first = None if low is None else -((self.origin + self.granularity - 1 - low) // self.slide)
+            last = None if high is None else (high + self.granularity - self.size - self.origin) // self.slide
+            if first is None or last is None or first <= last:
+                labels.append((first, last))
+        return self._labels(labels)
+
+    def confined_to(self, label: Restriction) -> Restriction | None:
+        """
+        >>> from penstock.algebra.restriction import equal, less
+        >>> print(Window.sliding(10, 3).confined_to(less(30)), Window.tumbling(10).confined_to(equal(20)))
+        < 30 [20, 30)
+        """
+        if label is ANY:
+            return ANY
+        numbers: list[_Interval] = []
+        for low, high in _intervals(label, self.unit, 1):
+            first = None if low is None else -((self.origin - low) // self.slide)
+            last = None if high is None else (high - self.origin) // self.slide
+            if first is not None and last is not None and first > last:
+                continue
+            if numbers and first is not None and numbers[-1][1] == first - 1:
+                numbers[-1] = (numbers[-1][0], last)
+            else:
+                numbers.append((first, last))
+        times: list[_Interval] = []
+        for first, last in numbers:
+            # After the end of the window before the first, and before the start of the window after the last.
+            low = None if first is None else self.start(first - 1) + self.size
+            high = None if last is None else self.start(last + 1)
+            if low is None or high is None or low < high:
+                times.append((low, high))
+        # A restriction is one range: of several, none would be exact.
+        return _range(times[0], self.unit, high_closed=False) if len(times) == 1 else None
+
+    def _labels(self, numbers: list[_Interval]) -> Restriction | None:
+        if not numbers:
+            return None
+        if len(numbers) == 1:
+            first, last = numbers[0]
+            ends = (None if first is None else self.start(first), None if last is None else self.start(last))
+            return _range(ends, self.unit, high_closed=True)
+        # Several pieces come from a list of single times, so each piece is finite.
+        starts = [self.start(w) for first, last in numbers for w in range(first or 0, (last or 0) + 1)]
+        return one_of(from_tick(s, self.unit) for s in starts)
+
+    def __repr__(self) -> str:
+        kind = "tumbling" if self.is_tumbling else "sliding" if self.slide < self.size else "hopping"
+        lengths = [self.size] if self.is_tumbling else [self.size, self.slide]
+        return _shown(self, kind, lengths)
+
+
+@dataclass(frozen=True, repr=False)
+class LandmarkWindow(Window):
+    """Windows [origin, origin + k * every) for k = 1, 2, …, named by their ends. Nothing before the origin counts."""
+
+    on: str | None
+    every: int
+    origin: int = 0
+    granularity: int = 1
+    unit: Unit = "us"
+
+    @property
+    def label(self) -> str:
+        return "window_end"
+
+    @overload
+    def first_window(self, x: int) -> int: ...
+    @overload
+    def first_window(self, x: Ticks) -> Ticks: ...
+    def first_window(self, x: int | Ticks) -> int | Ticks:
+        """The number of the first window that an event is in; it is in all later ones too. Below 1: in none."""
+        return (x - self.origin) // self.every + 1
+
+    def end(self, number: int) -> int:
+        """The end of window `number`: its label."""
+        return self.origin + number * self.every
+
+    def resolve(self, schema: Schema) -> LandmarkWindow:
+        self._check_label(schema)
+        return _resolved(self, schema, ("every",))
+
+    def label_type(self, schema: Schema) -> pa.DataType:
+        return _label_type(self, schema)
+
+    def closed_by(self, time: Restriction) -> Restriction | None:
+        if time is ANY:
+            return ANY
+        for low, high in _intervals(time, self.unit, self.granularity):
+            if low is not None and low - self.granularity >= self.origin:
+                continue  # Events between the origin and this restriction may still come.
+            if high is None:
+                return Range(None, None)
+            last = (high + self.granularity - self.origin) // self.every
+            if last >= 1:
+                return _range((None, self.end(last)), self.unit, high_closed=True)
+        return None
+
+    def confined_to(self, label: Restriction) -> Restriction | None:
+        if label is ANY:
+            return ANY
+        for low, high in _intervals(label, self.unit, 1):
+            if high is None:  # An event is in all windows from some end on, so only these can hold all of its windows.
+                number = 1 if low is None else max(1, -((self.origin - low) // self.every))
+                return _range((self.end(number - 1), None), self.unit, high_closed=False)
+        return None
+
+    def __repr__(self) -> str:
+        return _shown(self, "landmark", [self.every])
+
+
+@dataclass(frozen=True, repr=False)
+class CountWindow(Window):
+    """Windows over the positions 0, 1, 2, … of the events of each group, named by their first position.
+
+    >>> w = Window.count(3, 2)
+    >>> [(w.first_window(p), w.last_window(p)) for p in range(5)]
+    [(0, 0), (0, 0), (0, 1), (1, 1), (1, 2)]
+    """
+
+    size: int
+    slide: int
+    on: None = None
+
+    @overload
+    def first_window(self, position: int) -> int: ...
+    @overload
+    def first_window(self, position: Ticks) -> Ticks: ...
+    def first_window(self, position: int | Ticks) -> int | Ticks:
+        number = (position - self.size) // self.slide + 1
+        return max(0, number) if isinstance(number, int) else np.maximum(number, 0)
+
+    @overload
+    def last_window(self, position: int) -> int: ...
+    @overload
+    def last_window(self, position: Ticks) -> Ticks: ...
+    def last_window(self, position: int | Ticks) -> int | Ticks:
+        return position // self.slide
+
+    def start(self, number: int) -> int:
+        return number * self.slide
+
+    @property
+    def pane(self) -> int:
+        return gcd(self.size, self.slide)
+
+    def resolve(self, schema: Schema) -> CountWindow:
+        self._check_label(schema)
+        return self
+
+    def label_type(self, schema: Schema) -> pa.DataType:
+        return pa.int64()
+
+    def closed_by(self, time: Restriction) -> Restriction | None:
+        return ANY if time is ANY else None  # Positions say nothing about values.
+
+    def confined_to(self, label: Restriction) -> Restriction | None:
+        return ANY if label is ANY else None
+
+    def __repr__(self) -> str:
+        return f"Window.count({self.size}{'' if self.slide == self.size else f', {self.slide}'})"
+
+
+def to_tick(value: Any, unit: Unit) -> int:
+    """The tick of a value in its canonical form.
+
+    >>> from datetime import date
+    >>> to_tick(datetime(1969, 12, 31, 23, 59, 59), "us"), to_tick(date(1970, 1, 3), "day")
+    (-1000000, 2)
+    """
+    if unit == "us":
+        return int((value - _EPOCH) // timedelta(microseconds=1))
+    return int((value - _EPOCH.date()).days) if unit == "day" else int(value)
+
+
+def from_tick(tick: int, unit: Unit) -> Any:
+    """The value of a tick; OverflowError beyond the years 1 to 9999."""
+    if unit == "us":
+        return _EPOCH + timedelta(microseconds=tick)
+    return _EPOCH.date() + timedelta(days=tick) if unit == "day" else tick
+
+
+def _intervals(restriction: Restriction, unit: Unit, grain: int) -> list[_Interval]:
+    """The ticks that match, as closed intervals between multiples of `grain`, neighbours joined."""
+    if isinstance(restriction, Range):
+        low = high = None
+        if restriction.low is not None:
+            low = to_tick(restriction.low, unit) + (0 if restriction.low_closed else 1)
+            low = -(-low // grain) * grain
+        if restriction.high is not None:
+            high = (to_tick(restriction.high, unit) - (0 if restriction.high_closed else 1)) // grain * grain
+        return [] if low is not None and high is not None and low > high else [(low, high)]
+    joined: list[tuple[int, int]] = []
+    for tick in sorted(to_tick(v, unit) for v in values_of(restriction)):
+        if tick % grain:
+            continue  # No event ever has this time.
+        if joined and tick - joined[-1][1] == grain:
+            joined[-1] = (joined[-1][0], tick)
+        else:
+            joined.append((tick, tick))
+    return list(joined)
+
+
+def _range(ends: _Interval, unit: Unit, *, high_closed: bool) -> Restriction | None:
+    """A range from ticks. An end beyond the calendar is no end, or, on the wrong side, leaves nothing."""
+    values = []
+    for tick, wrong_side in zip(ends, (1, -1), strict=True):
+        try:
+            values.append(None if tick is None else from_tick(tick, unit))
+        except OverflowError:
+            if (tick or 0) * wrong_side > 0:
+                return None
+            values.append(None)
+    return between(values[0], values[1], values[0] is not None, high_closed and values[1] is not None)
+
+
+def _time_window(size: Extent, slide: Extent, on: str | None, origin: Any, granularity: Extent) -> TimeWindow:
+    length, unit = _extent(size, "window size")
+    step, step_unit = _extent(slide, "window slide")
+    if unit != step_unit:
+        raise UserError(f"window size {size!r} and slide {slide!r} differ in kind", hint="write both as durations")
+    return TimeWindow(on, length, step, _origin(origin, unit), _grain(granularity, unit), unit)
+
+
+def _extent(value: Extent, what: str) -> tuple[int, Unit]:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value <= 0:
+            raise UserError(f"{what}: {value} is not positive", hint="write a positive number")
+        return value, "unit"
+    return parse_duration(value, where=what, allow_zero=False), "us"
+
+
+def _grain(value: Extent, unit: Unit) -> int:
+    ticks, grain_unit = _extent(value, "window granularity")
+    if grain_unit != unit and value != 1:
+        raise UserError(f"window granularity {value!r} differs in kind from the size", hint="write both as durations")
+    return ticks
+
+
+def _origin(value: Any, unit: Unit) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if unit == "unit":
+        raise UserError(f"window origin {value!r} is not a whole number", hint="the window size is a whole number")
+    return to_tick(coerce_value(value, pa.timestamp("us")), "us")
+
+
+def _resolved(window: _W, schema: Schema, lengths: tuple[str, ...]) -> _W:
+    """The window on an attribute of a stream, all lengths in the ticks of that attribute."""
+    on = window.on
+    if on is None:
+        if len(schema.times) != 1:
+            known = ", ".join(schema.times) or "none"
+            raise UserError(f"{window!r}: which time? The stream's time attributes: {known}", hint="say on='…'")
+        (on,) = schema.times
+    kind = schema.type_of(on)
+    if pa.types.is_timestamp(kind):
+        if window.unit == "us":
+            return replace(window, on=on)
+        hint = "write a duration such as '10 s'"
+    elif pa.types.is_date(kind):
+        if window.unit != "us":
+            return replace(window, on=on, unit="day")
+        parts: dict[str, int] = {name: getattr(window, name) for name in (*lengths, "origin")}
+        grain = max(window.granularity, _DAY) if window.granularity == 1 else window.granularity
+        if not any(ticks % _DAY for ticks in (*parts.values(), grain)):
+            days = {name: ticks // _DAY for name, ticks in parts.items()}
+            return replace(window, on=on, unit="day", granularity=grain // _DAY, **days)
+        hint = "write whole days such as '1 day'"
+    elif pa.types.is_integer(kind):
+        if window.unit == "unit":
+            return replace(window, on=on)
+        hint = "write whole numbers such as 10"
+    else:
+        hint = "a window needs a timestamp, a date or an integer"
+    raise UserError(f"{window!r} does not fit attribute '{on}', a {type_text(kind)}", hint=hint)
+
+
+def _label_type(window: TimeWindow | LandmarkWindow, schema: Schema) -> pa.DataType:
+    # Windows of small integers may start or end beyond the small type.
+    return {"us": pa.timestamp("us"), "day": pa.date32(), "unit": pa.int64()}[_resolved_unit(window, schema)]
+
+
+def _resolved_unit(window: TimeWindow | LandmarkWindow, schema: Schema) -> Unit:
+    if isinstance(window, LandmarkWindow):
+        return _resolved(window, schema, ("every",)).unit
+    return _resolved(window, schema, ("size", "slide")).unit
+
+
+def _shown(window: TimeWindow | LandmarkWindow, kind: str, lengths: list[int]) -> str:
+    def length(ticks: int) -> str:
+        return {"us": repr(format_duration(ticks)), "day": f"'{ticks} day'", "unit": str(ticks)}[window.unit]
+
+    parts = [length(ticks) for ticks in lengths]
+    if window.on is not None:
+        parts.append(f"on={window.on!r}")
+    if window.origin:
+        origin = window.origin if window.unit == "unit" else str(from_tick(window.origin, window.unit))
+        parts.append(f"origin={origin!r}")
+    if window.granularity != 1:
+        parts.append(f"granularity={length(window.granularity)}")
+    return f"Window.{kind}({', '.join(parts)})"

@@ -1,0 +1,242 @@
+"""Windows: closed forms against brute force, golden cases of the literature, exact translation of punctuation."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.algebra.restriction import (
+    ANY,
+    Restriction,
+    at_least,
+    at_most,
+    between,
+    equal,
+    greater,
+    less,
+    one_of,
+)
+from penstock.algebra.schema import Schema
+from penstock.algebra.window import LandmarkWindow, TimeWindow, Window
+from penstock.errors import UserError
+
+SHAPES = [(size, slide, origin) for size, slide in product((1, 2, 3, 5, 10), (1, 2, 3, 7)) for origin in (0, 1, -4)]
+
+
+def windows_of(window: TimeWindow, x: int) -> set[int]:
+    """By definition: every window whose half-open stretch holds x."""
+    return {w for w in range(-120, 120) if window.start(w) <= x < window.start(w) + window.size}
+
+
+@pytest.mark.parametrize(("size", "slide", "origin"), SHAPES)
+def test_closed_form_finds_the_windows_of_a_tick(size: int, slide: int, origin: int) -> None:
+    window = Window.sliding(size, slide, origin=origin)
+    for x in range(-40, 40):
+        assert set(range(window.first_window(x), window.last_window(x) + 1)) == windows_of(window, x)
+    ticks = np.arange(-40, 40)
+    assert window.first_window(ticks).tolist() == [window.first_window(int(x)) for x in ticks]
+    assert window.last_window(ticks).tolist() == [window.last_window(int(x)) for x in ticks]
+
+
+def test_golden_tumbling_by_two_from_one() -> None:
+    # feedback-and-contracts 2.6 numbers windows from 1; ours from 0.
+    window = Window.tumbling(2, origin=1)
+    assert [window.last_window(x) + 1 for x in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 3]
+    assert window.start(0) == 1
+
+
+def test_golden_range_ten_slide_three_overlaps_four_windows() -> None:
+    window = Window.sliding(10, 3)
+    assert max(len(windows_of(window, x)) for x in range(30)) == 4
+
+
+@pytest.mark.parametrize(("size", "step"), [(10, 3), (60, 80), (40, 90), (3, 2), (5, 5)])
+def test_golden_windows_open_on_the_left(size: int, step: int) -> None:
+    """state-spill 2.2: window k = 1, 2, … is (start + (k-1) step, start + (k-1) step + size].
+
+    On whole ticks (a, b] is [a + 1, b + 1): our window w = k - 1 with the origin one tick later, and w >= 0.
+    """
+    begin = 7
+    window = Window.sliding(size, step, origin=begin + 1)
+    for ts in range(begin - 5, begin + 300):
+        d = ts - begin
+        first, last = max(1, -(-(d - size) // step) + 1), -(-d // step)
+        golden = set(range(first, last + 1)) if d > 0 else set()
+        assert {w + 1 for w in range(window.first_window(ts), window.last_window(ts) + 1) if w >= 0} == golden
+
+
+def minute(text: str) -> datetime:
+    return datetime.fromisoformat(f"2010-04-01 {text}")
+
+
+def test_golden_a_closes_two_minutes_on_a_grain_of_thirty_seconds() -> None:
+    up_to = at_most(minute("10:01:30"))
+    coarse = Window.tumbling("1 min", granularity="30 s")
+    assert coarse.closed_by(up_to) == at_most(minute("10:01:00"))
+    assert Window.tumbling("1 min").closed_by(up_to) == at_most(minute("10:00:00"))
+
+
+def test_golden_b_closes_the_last_minute_on_a_grain_of_a_second() -> None:
+    up_to = at_most(minute("09:59:59"))
+    assert Window.tumbling("1 min", granularity="1 s").closed_by(up_to) == at_most(minute("09:59:00"))
+    assert Window.tumbling("1 min").closed_by(up_to) == at_most(minute("09:58:00"))
+
+
+def test_golden_c_up_to_22_closes_window_two() -> None:
+    # f(b) = ceil(b / 10): windows (0, 10], (10, 20], …, which are [1, 11), [11, 21), … on whole numbers.
+    window = Window.tumbling(10, origin=1)
+    assert [window.last_window(b) + 1 for b in (19, 21)] == [2, 3]
+    for restriction in (at_most(22), less(22), at_most(20)):
+        assert window.closed_by(restriction) == at_most(window.start(2 - 1))
+    assert window.closed_by(at_most(19)) == at_most(window.start(1 - 1))
+
+
+ENDS = (-9, -4, 0, 5, 9)
+RESTRICTIONS = [
+    *(make(v) for make in (less, at_most, greater, at_least, equal) for v in range(-9, 10)),
+    *(
+        between(low, high, low_closed, high_closed)
+        for low, high in product(ENDS, ENDS)
+        if low < high
+        for low_closed in (True, False)
+        for high_closed in (True, False)
+    ),
+    one_of([0, 1, 2]),
+    one_of([0, 1, 2, 5, 6, 7]),
+    one_of([-1, 3]),
+]
+
+
+def matched(restriction: Restriction | None, value: int) -> bool:
+    return restriction is not None and restriction.matches(value)
+
+
+@pytest.mark.parametrize("grain", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("size", "slide", "origin"), [s for s in SHAPES if s[0] in (3, 10) and s[2] != -4] + [(1, 1, 0)]
+)
+def test_closed_by_is_exact(size: int, slide: int, origin: int, grain: int) -> None:
+    if grain > size:
+        return
+    window = Window.sliding(size, slide, origin=origin, granularity=grain)
+    for time in RESTRICTIONS:
+        labels = window.closed_by(time)
+        for w in range(-12, 12):
+            start = window.start(w)
+            events = [x for x in range(start, start + size) if x % grain == 0]
+            assert matched(labels, start) == all(map(time.matches, events)), (window, str(time), start)
+
+
+@pytest.mark.parametrize(("size", "slide", "origin"), SHAPES)
+def test_confined_to_is_exact(size: int, slide: int, origin: int) -> None:
+    window = Window.sliding(size, slide, origin=origin)
+    members = {x: windows_of(window, x) for x in range(-25, 25)}
+    for label in RESTRICTIONS:
+        times = window.confined_to(label)
+        some = [w for w in range(-40, 40) if label.matches(window.start(w))]
+        pieces = sum(b - a > 1 for a, b in zip(some, some[1:], strict=False))
+        for x, mine in members.items():
+            only = all(label.matches(window.start(w)) for w in mine)
+            if matched(times, x):
+                assert only, (window, str(label), x)
+            elif some and not pieces and mine:  # Of several pieces none is one range; gaps belong to nobody.
+                assert not only, (window, str(label), x)
+
+
+def test_everything_closes_everything() -> None:
+    for window in (Window.tumbling(3), Window.landmark(3), Window.count(3)):
+        assert window.closed_by(ANY) is ANY
+        assert window.confined_to(ANY) is ANY
+    assert Window.count(3).closed_by(less(3)) is None
+
+
+@pytest.mark.parametrize("grain", [1, 2])
+@pytest.mark.parametrize(("every", "origin"), [(2, 0), (5, 1), (3, -4)])
+def test_landmark_translation(every: int, origin: int, grain: int) -> None:
+    window = Window.landmark(every, origin=origin, granularity=grain)
+    for time in RESTRICTIONS:
+        labels = window.closed_by(time)
+        for k in range(1, 8):
+            events = [x for x in range(origin, window.end(k)) if x % grain == 0]
+            if events:
+                assert matched(labels, window.end(k)) == all(map(time.matches, events)), (window, str(time), k)
+    for label in RESTRICTIONS:
+        times = window.confined_to(label)
+        for x in range(origin, origin + 20):
+            ends = [window.end(k) for k in range(window.first_window(x), 40)]
+            assert matched(times, x) == all(map(label.matches, ends)), (window, str(label), x)
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 60))
+def test_count_windows_of_a_position(size: int, slide: int, position: int) -> None:
+    window = Window.count(size, slide)
+    expected = [w for w in range(80) if w * slide <= position < w * slide + size]
+    assert list(range(window.first_window(position), window.last_window(position) + 1)) == expected
+
+
+def test_timestamps_dates_and_integers() -> None:
+    schema = Schema.parse("ts timestamp, day date, n int, name string", time="ts")
+    assert Window.tumbling("1 min").resolve(schema).on == "ts"
+    days = Window.sliding("2 day", "1 day", on="day").resolve(schema)
+    assert (days.size, days.slide, days.granularity, days.unit) == (2, 1, 1, "day")
+    assert days.closed_by(less(date(2026, 1, 3))) == at_most(date(2026, 1, 1))
+    assert Window.tumbling(7, on="day").resolve(schema).size == 7
+    for bad in (
+        Window.tumbling("1 h", on="day"),
+        Window.tumbling("1 h", on="n"),
+        Window.tumbling(5, on="ts"),
+        Window.tumbling(5, on="name"),
+        Window.tumbling(5, on="nmae"),
+    ):
+        with pytest.raises(UserError, match=r"Hint"):
+            bad.resolve(schema)
+    with pytest.raises(UserError, match="already has an attribute 'window_start'"):
+        Window.tumbling(5).resolve(Schema.parse("n int, window_start int", time="n"))
+
+
+@pytest.mark.parametrize("make", [Window.sliding, Window.hopping])
+@pytest.mark.parametrize(
+    ("size", "slide"), [("0 s", "1 s"), ("1 s", "0 s"), ("1 s", "-1 s"), (5, 0), (0, 5), (5, "1 s")]
+)
+def test_bad_sizes_are_named(make: object, size: object, slide: object) -> None:
+    with pytest.raises(UserError, match="Hint"):
+        make(size, slide)  # type: ignore[operator]
+
+
+def test_bad_counts_are_named() -> None:
+    for arguments in ((0,), (3, 0), (-1,), ("3",)):
+        with pytest.raises(UserError, match="number of events"):
+            Window.count(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        Window.tumbling("10 s", on="ts"),
+        Window.sliding("2 min", "20 s", on="ts", origin="2026-01-01 00:00:05", granularity="1 s"),
+        Window.hopping(3, 7, origin=2),
+        Window.landmark("1 h", on="ts"),
+        Window.count(10),
+        Window.count(10, 3),
+    ],
+)
+def test_repr_can_be_pasted_back(window: Window) -> None:
+    assert eval(repr(window)) == window
+
+
+def test_labels_beyond_the_calendar() -> None:
+    window = Window.tumbling("1 day")
+    assert window.closed_by(less(datetime(1, 1, 1, 12))) is None
+    late = window.confined_to(at_most(datetime(9999, 12, 31)))
+    assert late is not None
+    assert late.matches(datetime(9999, 12, 31, 23))
+
+
+def test_landmark_is_named_by_its_end() -> None:
+    assert isinstance(Window.landmark(3), LandmarkWindow)
+    assert (Window.landmark(3).label, Window.tumbling(3).label) == ("window_end", "window_start")
