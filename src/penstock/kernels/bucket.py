@@ -1,0 +1,98 @@
+"""Labels events with their windows, in SQL on whole ticks: no loop over windows, exact before 1970 too.
+
+Events without a time, and events in a gap between windows, belong to no window and get no row.
+"""
+
+from __future__ import annotations
+
+from penstock.algebra.schema import Schema
+from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window
+from penstock.errors import UserError
+from penstock.kernels.duck import quote
+
+_EPOCH_DATE = "DATE '1970-01-01'"
+
+
+def bucket_sql(input_sql: str, window: Window, schema: Schema) -> str:
+    """SQL that appends the label to the rows of `input_sql`: one row per event and window.
+
+    >>> import pyarrow as pa
+    >>> from penstock.kernels.duck import query
+    >>> w = Window.sliding(10, 5).resolve(s := Schema.parse("t int", time="t"))
+    >>> query(bucket_sql("SELECT * FROM events", w, s), events=pa.table({"t": [-1, 7]})).to_pydict()
+    {'t': [-1, -1, 7, 7], 'window_start': [-10, -5, 0, 5]}
+    """
+    if not isinstance(window, TimeWindow):
+        raise UserError(
+            f"{window!r} has no labels of its own: an event's windows depend on the events around it",
+            hint="follow it by group_by(…).agg(…)",
+        )
+    tick = tick_sql(window)
+    label = label_sql(window, '"__window"')
+    columns = ", ".join(quote(name) for name in schema.names)
+    numbers = f"SELECT {columns}, {number_sql(window, tick)} AS __window FROM ({input_sql})"
+    return f"SELECT {columns}, {label} AS {quote(window.label)} FROM ({numbers} WHERE {member_sql(window, tick)})"
+
+
+def tick_sql(window: TimeWindow | LandmarkWindow) -> str:
+    """The tick of an event's time."""
+    assert window.on is not None
+    column = quote(window.on)
+    if window.unit == "us":
+        return f"epoch_us({column})"
+    return f"({column} - {_EPOCH_DATE})" if window.unit == "day" else f"CAST({column} AS BIGINT)"
+
+
+def floor_sql(dividend: str, divisor: int) -> str:
+    """Division rounded down: DuckDB's // rounds towards zero."""
+    return f"CASE WHEN {dividend} >= 0 THEN {dividend} // {divisor} ELSE ({dividend} + 1) // {divisor} - 1 END"
+
+
+def number_sql(window: TimeWindow | CountWindow, tick: str) -> str:
+    """The numbers of a tick's windows, as many rows as there are windows."""
+    if window.size <= window.slide:
+        return floor_sql(_since(window, tick), window.slide)
+    last = floor_sql(_since(window, tick), window.slide)
+    first = f"{floor_sql(_since(window, tick, window.size), window.slide)} + 1"
+    if isinstance(window, CountWindow):
+        first = f"greatest(0, {first})"
+    return f"unnest(range({first}, {last} + 1))"
+
+
+def member_sql(window: TimeWindow | CountWindow, tick: str) -> str:
+    """Whether a tick is in any window: it has a time, and it lies in no gap."""
+    if window.size >= window.slide:
+        return f"{tick} IS NOT NULL"
+    since = _since(window, tick)
+    return f"{since} - ({floor_sql(since, window.slide)}) * {window.slide} < {window.size}"
+
+
+def pane_sql(window: TimeWindow | CountWindow, tick: str) -> str:
+    """The number of the pane of a tick: panes are the stretches that no window cuts."""
+    return floor_sql(_since(window, tick), window.pane)
+
+
+def pane_tick_sql(window: TimeWindow | CountWindow, pane: str) -> str:
+    """The first tick of a pane."""
+    return f"({_origin(window)} + {pane} * {window.pane})"
+
+
+def label_sql(window: Window, number: str) -> str:
+    """The label of a window by its number."""
+    if isinstance(window, CountWindow):
+        return f"{number} * {window.slide}"
+    assert isinstance(window, TimeWindow | LandmarkWindow)
+    step = window.every if isinstance(window, LandmarkWindow) else window.slide
+    tick = f"({window.origin} + {number} * {step})"
+    if window.unit == "us":
+        return f"make_timestamp({tick})"
+    return f"({_EPOCH_DATE} + CAST({tick} AS INTEGER))" if window.unit == "day" else f"CAST({tick} AS BIGINT)"
+
+
+def _origin(window: TimeWindow | CountWindow) -> int:
+    return window.origin if isinstance(window, TimeWindow) else 0
+
+
+def _since(window: TimeWindow | CountWindow, tick: str, earlier: int = 0) -> str:
+    shift = _origin(window) + earlier
+    return f"({tick} - {shift})" if shift else tick

@@ -1,0 +1,101 @@
+"""The DuckDB connection that the kernels of one process share."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import duckdb
+import pyarrow as pa
+
+from penstock.errors import OverflowingError, UserError
+
+_lock = threading.RLock()
+_connections: dict[int, duckdb.DuckDBPyConnection] = {}
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """The connection of this process, opened at first use.
+
+    One thread, because Spark already runs one task per core; UTC, because timestamps carry no zone; no extensions and
+    no files, because a kernel sees Arrow tables and nothing else. A forked worker opens its own.
+    """
+    with _lock:
+        process = os.getpid()
+        if process not in _connections:
+            _connections[process] = _open()
+        return _connections[process]
+
+
+def _open() -> duckdb.DuckDBPyConnection:
+    opened = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": 1,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "enable_external_access": False,
+            "python_enable_replacements": False,
+        },
+    )
+    opened.execute("SET TimeZone = 'UTC'")
+    return opened
+
+
+def limit_memory(limit: str) -> None:
+    """Bound the memory of the kernels of this process, for example "2GB"."""
+    with _lock:
+        try:
+            connection().execute("SET memory_limit = ?", [limit])
+        except duckdb.Error:
+            raise UserError(f"'{limit}' is not an amount of memory", hint="write it like '2GB' or '512MB'") from None
+
+
+def query(sql: str, /, **tables: pa.Table | pa.RecordBatch) -> pa.Table:
+    """The answer to a query over Arrow tables, each under the name of its argument.
+
+    128-bit integers come back as decimal(38,0), which Arrow would otherwise get as doubles.
+
+    >>> query("SELECT sum(x) AS s FROM numbers", numbers=pa.table({"x": [1, 2]})).to_pydict()
+    {'s': [Decimal('3')]}
+    """
+    with _lock:
+        db = connection()
+        try:
+            for name, table in tables.items():
+                db.register(name, table)
+            relation = db.sql(sql)
+            wide = [i for i, t in enumerate(relation.types) if str(t) == "HUGEINT"]
+            if wide:
+                casts = (
+                    f'CAST("{quoted}" AS DECIMAL(38,0)) AS "{quoted}"' if i in wide else f'"{quoted}"'
+                    for i, quoted in enumerate(c.replace('"', '""') for c in relation.columns)
+                )
+                relation = relation.project(", ".join(casts))
+            answer: pa.Table = relation.to_arrow_table()
+            return answer
+        except duckdb.Error as error:
+            raise translated(error) from error
+        finally:
+            for name in tables:
+                db.unregister(name)
+
+
+def translated(error: duckdb.Error) -> Exception:
+    """Our error for one of DuckDB's: numbers and values that do not fit are the user's business, the rest is ours."""
+    text = str(error).split("\n")[0].strip()
+    kind, _, detail = text.partition(": ")
+    if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text or "verflow" in text:
+        return OverflowingError(detail or kind, hint="cast the argument to a wider type, such as decimal(38,0)")
+    if isinstance(error, duckdb.ConversionException):
+        return UserError(detail or kind, hint="use try_cast to get null instead of an error")
+    return error
+
+
+def quote(name: str) -> str:
+    """A column name in SQL.
+
+    >>> quote('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
