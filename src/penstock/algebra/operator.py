@@ -81,10 +81,17 @@ class Project(Operator):
         """Input attribute → the output attributes that carry it unchanged."""
         out: dict[str, tuple[str, ...]] = {}
         for name, expression in self.columns:
-            if expression.is_column:
-                (column,) = expression.columns
+            if (column := carried(expression)) is not None:
                 out[column] = (*out.get(column, ()), name)
         return out
+
+
+def carried(expression: Expression) -> str | None:
+    """The attribute that an expression passes on unchanged, if it does nothing else."""
+    if len(expression.columns) != 1:
+        return None
+    (column,) = expression.columns
+    return column if expression.sql == '"' + column.replace('"', '""') + '"' else None
 
 
 @dataclass(frozen=True, eq=False)

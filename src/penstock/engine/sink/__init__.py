@@ -1,1 +1,90 @@
-"""Where results go."""
+"""Sinks: where results go.
+
+>>> import penstock as ps
+>>> ps.parquet("out"), ps.memory()
+(ps.parquet('out'), ps.memory())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from penstock.engine.sink.target import BoundTarget, DeliverTarget, FileTarget, Target
+from penstock.engine.storage import Storage
+from penstock.errors import UserError
+
+__all__ = ["BoundTarget", "MemoryTarget", "Target", "console", "deliver", "json_lines", "memory", "parquet"]
+
+
+def parquet(path: str) -> Target:
+    """Parquet files in a folder, exactly once."""
+    return FileTarget(str(path), "parquet")
+
+
+def json_lines(path: str) -> Target:
+    """Files with one JSON object a line in a folder, exactly once."""
+    return FileTarget(str(path), "json")
+
+
+def deliver(function: Callable[[Any, int], None], *, form: Literal["arrow", "spark"] = "arrow") -> Target:
+    """Call `function(rows, epoch)` after each epoch that has results.
+
+    With `form="spark"` rows are a Spark DataFrame, ready for any batch writer; otherwise a pyarrow.Table. After a
+    crash an epoch may be delivered again with the same id.
+    """
+    if not callable(function):
+        raise UserError(f"deliver({function!r}): not a function", hint="deliver(lambda rows, epoch: …)")
+    if form not in ("arrow", "spark"):
+        raise UserError(f"deliver(form='{form}')", hint="'arrow' or 'spark'")
+    return DeliverTarget(function, form)
+
+
+@dataclass(frozen=True)
+class MemoryTarget(Target):
+    """Results kept in the driver's memory, for tests and notebooks."""
+
+    tables: list[tuple[int, pa.Table]] = field(default_factory=list, repr=False, compare=False)
+
+    def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
+        return DeliverTarget(self._keep, "arrow", "memory").bind(sink, checkpoint)
+
+    def _keep(self, rows: pa.Table, epoch: int) -> None:
+        if all(e != epoch for e, _ in self.tables):
+            self.tables.append((epoch, rows))
+
+    def table(self) -> pa.Table | None:
+        """All results so far, None while there are none."""
+        return pa.concat_tables([t for _, t in self.tables]) if self.tables else None
+
+    def rows(self) -> list[dict[str, Any]]:
+        table = self.table()
+        return [] if table is None else table.to_pylist()
+
+    def __repr__(self) -> str:
+        return "ps.memory()"
+
+
+def memory() -> MemoryTarget:
+    """Results in the driver's memory: `.rows()`, `.table()`."""
+    return MemoryTarget()
+
+
+def console(limit: int = 20) -> Target:
+    """Print the first rows of each epoch's results."""
+
+    def show(rows: pa.Table, epoch: int) -> None:
+        from rich.console import Console
+        from rich.table import Table
+
+        grid = Table(title=f"epoch {epoch}: {rows.num_rows:,} rows", title_justify="left")
+        for name in rows.column_names:
+            grid.add_column(name)
+        for row in rows.slice(0, limit).to_pylist():
+            grid.add_row(*("" if v is None else str(v) for v in row.values()))
+        Console().print(grid)
+
+    return DeliverTarget(show, "arrow", "console")

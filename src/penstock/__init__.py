@@ -1,0 +1,44 @@
+"""Penstock: continuous queries on Apache Spark over streams that say when they are complete.
+
+>>> import penstock as ps
+>>> traffic = ps.stream("traffic", "ts timestamp, segment int, speed double", time="ts").read_parquet("data")
+>>> slow = traffic.disorder("30 s").window("1 min").group_by("segment").agg(mean="avg(speed)").where("mean < 40")
+>>> print(slow.schema)
+window_start timestamp, segment int, mean double
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.schema import Schema
+from penstock.algebra.window import Window
+from penstock.engine.progress import Progress
+from penstock.engine.run import Run, Trigger
+from penstock.engine.session import spark_session
+from penstock.engine.sink import console, deliver, json_lines, memory, parquet
+from penstock.engine.stream import Stream, from_spark, generate, stream
+from penstock.errors import PenstockError, UserError
+
+__all__ = [
+    "Pattern",
+    "PenstockError",
+    "Progress",
+    "Run",
+    "Schema",
+    "Stream",
+    "Trigger",
+    "UserError",
+    "Window",
+    "__version__",
+    "console",
+    "deliver",
+    "from_spark",
+    "generate",
+    "json_lines",
+    "memory",
+    "parquet",
+    "spark_session",
+    "stream",
+]

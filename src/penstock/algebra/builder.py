@@ -1,0 +1,348 @@
+"""The builder: queries as chained method calls.
+
+Every call checks what it is given against the schema that has come out of the calls before it, so a mistake is
+reported where it is made, with the nearest thing that exists. Calls never change a stream; they return a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Generic, Literal, Self, TypeVar
+
+import pyarrow as pa
+
+from penstock.algebra.aggregation import Aggregation
+from penstock.algebra.duration import parse_duration
+from penstock.algebra.expression import Expression
+from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Source, Union, carried
+from penstock.algebra.plan import Plan, explain_mermaid, explain_text
+from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.source import Bounds, Disorder, EndOfSource, Files, InBand, OnViolation, Promise, WhenAll
+from penstock.algebra.types import coerce_value
+from penstock.algebra.window import CountWindow, LandmarkWindow, Window
+from penstock.errors import UserError, did_you_mean
+
+Extent = str | int | timedelta
+S = TypeVar("S", bound="Stream")
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A stream of events: a source, or what operators make of one."""
+
+    operator: Operator
+
+    # --- declaring a source -------------------------------------------------------------------------------------
+
+    def _source(self, call: str) -> Source:
+        if not isinstance(self.operator, Source):
+            raise UserError(
+                f"{call}() declares something about a source, but this is the output of {self.operator.kind}",
+                hint=f"call {call}() right after ps.stream(…), before where/select/window/…",
+            )
+        return self.operator
+
+    def _read(self, path: str, format: Literal["parquet", "csv", "json"], options: Mapping[str, Any]) -> Self:
+        source = self._source(f"read_{format}")
+        own = {k: options[k] for k in ("partitions", "order") if k in options}
+        rest = tuple(sorted((k, v) for k, v in options.items() if k not in own))
+        if own.get("partitions", "single") not in ("single", "directory"):
+            raise UserError(f"stream '{source.name}': partitions={own['partitions']!r}", hint="'single' or 'directory'")
+        if own.get("order", "time") not in ("time", "name"):
+            raise UserError(f"stream '{source.name}': order={own['order']!r}", hint="'time' or 'name'")
+        return self._with(replace(source, reader=Files(str(path), format, options=rest, **own)))
+
+    def read_parquet(self, path: str, **options: Any) -> Self:
+        """Read a directory of Parquet files (or one file, or a glob), and new files as they appear."""
+        return self._read(path, "parquet", options)
+
+    def read_csv(self, path: str, **options: Any) -> Self:
+        """Read a directory of CSV files with a header line (options: header, delimiter, multiline, settle)."""
+        return self._read(path, "csv", options)
+
+    def read_json(self, path: str, **options: Any) -> Self:
+        """Read a directory of files with one JSON object a line."""
+        return self._read(path, "json", options)
+
+    def _promise(self, call: str, promise: Promise) -> Self:
+        source = self._source(call)
+        return self._with(replace(source, promises=(*source.promises, promise)))
+
+    def disorder(self, slack: Extent, *, on: str | None = None) -> Self:
+        """Declare that no event is more than `slack` older than the newest before it in its source partition."""
+        source = self._source("disorder")
+        attribute = self._time(on, "disorder")
+        if any(isinstance(p, Disorder) and p.attribute == attribute for p in source.promises):
+            raise UserError(f"stream '{source.name}': disorder of '{attribute}' is declared twice")
+        return self._promise("disorder", Disorder(attribute, self._ticks(slack, attribute, "disorder")))
+
+    def punctuated(self, column: str = "punctuation") -> Self:
+        """Declare that records with a non-null `column` are punctuations, written as pattern text."""
+        source = self._source("punctuated")
+        if column in source.schema:
+            raise UserError(
+                f"stream '{source.name}': '{column}' is an attribute of its events",
+                hint="punctuation needs a column of its own, which the schema does not declare",
+            )
+        return self._promise("punctuated", InBand(column))
+
+    def complete_when(self, keys: Iterable[Any], *, on: str, past: str | None = None, slack: Extent = 0) -> Self:
+        """Declare all values of attribute `on`; time is complete up to where every one of them has got."""
+        source = self._source("complete_when")
+        t = source.schema.type_of(on)
+        values = tuple(coerce_value(k, t) for k in keys)
+        if not values:
+            raise UserError(f"stream '{source.name}': complete_when() got no keys")
+        attribute = self._time(past, "complete_when")
+        return self._promise("complete_when", WhenAll(on, values, attribute, self._ticks(slack, attribute, "slack")))
+
+    def bounds(self, attribute: str, low: Any = None, high: Any = None) -> Self:
+        """Declare that values of an attribute below `low` or above `high` never occur."""
+        source = self._source("bounds")
+        t = source.schema.type_of(attribute)
+        if low is None and high is None:
+            raise UserError(f"stream '{source.name}': bounds('{attribute}') has neither low nor high")
+        lowest = None if low is None else coerce_value(low, t)
+        highest = None if high is None else coerce_value(high, t)
+        return self._promise("bounds", Bounds(attribute, lowest, highest))
+
+    def ends(self) -> Self:
+        """Ask for a last punctuation when a bounded run has read everything: it closes whatever is still open.
+
+        After that nothing more can come: what is added later goes to the dead letters.
+        """
+        return self._promise("ends", EndOfSource())
+
+    def on_violation(self, policy: OnViolation) -> Self:
+        """What happens to events that break a promise: `reject` to the dead letters (default) or `fail` the run."""
+        if policy not in ("reject", "fail"):
+            raise UserError(f"on_violation('{policy}')", hint="'reject' or 'fail'")
+        return self._with(replace(self._source("on_violation"), on_violation=policy))
+
+    # --- operators ----------------------------------------------------------------------------------------------
+
+    def where(self, predicate: str) -> Self:
+        """Keep the events for which an SQL predicate is true."""
+        parsed = Expression.predicate(predicate, self.schema, where="where")
+        return self._with(Select((self.operator,), self.schema, predicate=parsed))
+
+    filter = where
+
+    def select(self, *columns: str, **computed: str) -> Self:
+        """Keep the named attributes, and compute others: `select("ts", mph="speed / 1.609")`."""
+        return self._project([*((c, c) for c in self._known(columns, "select")), *computed.items()], "select")
+
+    def with_columns(self, **computed: str) -> Self:
+        """Keep everything and add (or replace) computed attributes."""
+        kept = [(n, n) for n in self.schema.names if n not in computed]
+        return self._project([*kept, *computed.items()], "with_columns")
+
+    def drop(self, *columns: str) -> Self:
+        """Keep everything but the named attributes."""
+        gone = set(self._known(columns, "drop"))
+        return self._project([(n, n) for n in self.schema.names if n not in gone], "drop")
+
+    def rename(self, mapping: Mapping[str, str] | None = None, **renames: str) -> Self:
+        """Rename attributes: `rename(old="new")`."""
+        names = {**(mapping or {}), **renames}
+        self._known(tuple(names), "rename")
+        return self._project([(names.get(n, n), n) for n in self.schema.names], "rename")
+
+    def _project(self, columns: Sequence[tuple[str, str]], where: str) -> Self:
+        if not columns:
+            raise UserError(f"{where}() leaves no attribute", hint="keep at least one")
+        parsed = tuple((n, Expression.parse(_quoted(t, self.schema), self.schema, where=where)) for n, t in columns)
+        times = tuple(n for n, e in parsed if carried(e) in self.schema.times)
+        schema = Schema(tuple(Attribute(n, e.type) for n, e in parsed), times)
+        return self._with(Project((self.operator,), schema, columns=parsed))
+
+    def map(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: str | Schema | None = None,
+        *,
+        keeps: Sequence[str] = (),
+        time: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Run a Python function on Arrow tables inside the tasks.
+
+        It must treat events independently of each other: how a stream is cut into tables is not defined. `keeps`
+        names attributes it passes on unchanged, so that punctuation on them survives.
+        """
+        out = self.schema if schema is None else schema if isinstance(schema, Schema) else Schema.parse(schema, time)
+        for name in keeps:
+            if name not in out or name not in self.schema:
+                raise UserError(f"map: keeps '{name}', which is not both an input and an output attribute")
+        if not out.times:
+            out = Schema(out.attributes, tuple(t for t in self.schema.times if t in keeps))
+        return self._with(Map((self.operator,), out, function=function, keeps=tuple(keeps)))
+
+    def union(self, *others: Stream) -> Self:
+        """All events of this and the other streams, which must have the same attributes."""
+        for other in others:
+            mine = {a.name: a.type for a in self.schema}
+            theirs = {a.name: a.type for a in other.schema}
+            if mine != theirs:
+                raise UserError(
+                    f"union: the streams differ: ({self.schema}) and ({other.schema})",
+                    hint="use select(…) to give both the same attributes",
+                )
+        if not others:
+            raise UserError("union() of one stream", hint="name the other streams: a.union(b)")
+        times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
+        schema = Schema(self.schema.attributes, times)
+        return self._with(Union((self.operator, *(o.operator for o in others)), schema))
+
+    def window(
+        self,
+        size: Extent | Window | None = None,
+        *,
+        slide: Extent | None = None,
+        on: str | None = None,
+        origin: Any = 0,
+        granularity: Extent = 1,
+        rows: int | None = None,
+        slide_rows: int | None = None,
+        landmark: Extent | None = None,
+    ) -> Self:
+        """Gather events into windows.
+
+        `window("2 min")` tumbles, `window("2 min", slide="20 s")` slides, a slide longer than the size leaves gaps;
+        `window(rows=100)` counts events per group; `window(landmark="1 h")` grows from the origin, one result a period.
+        """
+        given = [x is not None for x in (size, rows, landmark)]
+        if sum(given) != 1:
+            raise UserError(
+                "window() takes exactly one of a size, rows= and landmark=", hint="for example window('10 s')"
+            )
+        window: Window
+        if isinstance(size, Window):
+            window = size
+        elif rows is not None:
+            window = Window.count(rows, slide_rows)
+        elif landmark is not None:
+            window = Window.landmark(landmark, on=on, origin=origin, granularity=granularity)
+        else:
+            assert size is not None
+            window = Window.sliding(size, size if slide is None else slide, on=on, origin=origin, granularity=granularity)
+        window = window.resolve(self.schema)
+        label = Attribute(window.label, window.label_type(self.schema))
+        times = self.schema.times if isinstance(window, CountWindow) else (*self.schema.times, window.label)
+        schema = Schema((*self.schema.attributes, label), times)
+        return self._with(Bucket((self.operator,), schema, window=window))
+
+    def group_by(self, *keys: str) -> Grouped[Self]:
+        """Group by attributes; after `window(…)` the window is a grouping attribute as well."""
+        return Grouped(self, self._known(keys, "group_by"))
+
+    def agg(self, **aggregations: str) -> Self:
+        """Aggregate everything, or each window: `agg(n="count(*)")`."""
+        return Grouped(self, ()).agg(**aggregations)
+
+    # --- looking at it ------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        return self.operator.schema
+
+    @property
+    def plan(self) -> Plan:
+        return Plan.of(self.operator)
+
+    def explain(self, format: Literal["text", "mermaid"] = "text") -> str:
+        """The plan as text or as a Mermaid flow chart."""
+        if format not in ("text", "mermaid"):
+            raise UserError(f"explain(format='{format}')", hint="'text' or 'mermaid'")
+        return explain_mermaid(self.plan) if format == "mermaid" else explain_text(self.plan)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.operator.kind} ({self.schema})>"
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    def _with(self, operator: Operator) -> Self:
+        bucket = self.operator
+        if isinstance(bucket, Bucket) and bucket.window.label in operator.schema and not isinstance(operator, Aggregate):
+            _only_under_aggregate(bucket.window, operator)
+        return replace(self, operator=operator)
+
+    def _known(self, names: Sequence[str], call: str) -> tuple[str, ...]:
+        found = []
+        for name in names:
+            spelled = self.schema.resolve(name)
+            if spelled is None:
+                raise UserError(f"{call}: unknown column '{name}'", hint=did_you_mean(name, self.schema.names))
+            found.append(spelled)
+        return tuple(found)
+
+    def _time(self, name: str | None, call: str) -> str:
+        if name is not None:
+            (found,) = self._known((name,), call)
+            return found
+        if len(self.schema.times) != 1:
+            known = ", ".join(self.schema.times) or "none is declared"
+            raise UserError(f"{call}: which time attribute? ({known})", hint="ps.stream(…, time='…') or on='…'")
+        return self.schema.times[0]
+
+    def _ticks(self, extent: Extent, attribute: str, call: str) -> int:
+        t = self.schema.type_of(attribute)
+        if pa.types.is_integer(t):
+            if not isinstance(extent, int) or extent < 0:
+                raise UserError(f"{call}: '{attribute}' is an integer, {extent!r} is not", hint="write a whole number")
+            return extent
+        if extent == 0:
+            return 0
+        micros = parse_duration(extent, where=call)
+        if pa.types.is_date(t):
+            return -(-micros // 86_400_000_000)
+        return micros
+
+
+@dataclass(frozen=True)
+class Grouped(Generic[S]):
+    """A stream and its grouping attributes, waiting for aggregates."""
+
+    stream: S
+    keys: tuple[str, ...]
+
+    def agg(self, **aggregations: str) -> S:
+        """One attribute per aggregate: `agg(n="count(*)", mean="avg(speed)")`."""
+        if not aggregations:
+            raise UserError("agg() without aggregates", hint="for example agg(n='count(*)')")
+        below = self.stream.operator
+        schema = below.schema
+        keys = self.keys
+        inner = schema
+        if isinstance(below, Bucket):
+            label = below.window.label
+            keys = (label, *(k for k in keys if k != label))
+            if isinstance(below.window, CountWindow | LandmarkWindow):
+                inner = below.inputs[0].schema
+        time = next((t for t in inner.times if not isinstance(below, Bucket) or t != below.window.label), None)
+        parsed = tuple(
+            Aggregation.parse(name, text, inner, time, where="agg", keys=self.keys)
+            for name, text in aggregations.items()
+        )
+        for a in parsed:
+            if a.name in keys:
+                raise UserError(f"agg: '{a.name}' is a grouping attribute too", hint="choose another name")
+        attributes = tuple(Attribute(k, schema.type_of(k)) for k in keys)
+        out = Schema(
+            (*attributes, *(Attribute(a.name, a.type) for a in parsed)), tuple(t for t in schema.times if t in keys)
+        )
+        return replace(self.stream, operator=Aggregate((below,), out, keys=keys, aggregations=parsed))
+
+
+def _only_under_aggregate(window: Window, operator: Operator) -> None:
+    if isinstance(window, CountWindow | LandmarkWindow):
+        raise UserError(
+            f"{window!r} must be followed by group_by(…).agg(…), not {operator.kind}",
+            hint="put where/select/map before the window",
+        )
+
+
+def _quoted(text: str, schema: Schema) -> str:
+    """A bare attribute name stands for itself, however it is spelled."""
+    return f"`{text.replace('`', '``')}`" if text in schema else text

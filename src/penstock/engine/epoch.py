@@ -1,0 +1,502 @@
+"""Epochs: the driver's loop, one micro-batch after the other, each all or nothing.
+
+    plan n    choose splits, write them down
+    scan n    Spark: read, check, pre-aggregate, send parcels; reports come back
+    punctuate driver: what the sources now promise, and so what every operator may close
+    merge n   Spark: fold parcels into state, close groups, write results
+    commit n  one record makes all of it true; then results are published
+
+Scanning needs no state, so the scan of epoch n+1 runs while epoch n merges.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from pyspark import RDD
+from pyspark.sql import SparkSession
+
+from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.plan import Plan
+from penstock.algebra.propagate import Propagation
+from penstock.algebra.source import EndOfSource
+from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, Output, named_by
+from penstock.engine.compaction import MANY, Compacted, candidates, compact, install
+from penstock.engine.exchange import REPORT, Parcel
+from penstock.engine.fault import reach
+from penstock.engine.pipeline import Pipeline
+from penstock.engine.progress import Progress
+from penstock.engine.sink.target import BoundTarget
+from penstock.engine.source.frontier import PromiseState, plan_tasks
+from penstock.engine.source.listing import SourceReader, open_reader
+from penstock.engine.source.split import Split
+from penstock.engine.source.ticks import from_tick
+from penstock.engine.state import apply, run_names
+from penstock.engine.task import Job, Merge, Report, merge, scan
+from penstock.errors import PenstockError, ViolationError
+from penstock.kernels.fold import frontier_of, is_tickable, tick
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run goes about its work; none of this changes what it computes."""
+
+    buckets: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = 512 << 20
+    batch_rows: int = 4_000_000
+    memory: str = "2GB"
+    overlap: bool = True
+    attempts: int = 3
+    compact_above: int = MANY
+    fault: str | None = None
+
+
+@dataclass
+class Begun:
+    """An epoch under way: planned, and being scanned."""
+
+    plan: EpochPlan
+    positions: dict[str, dict[str, Any]]
+    snapshots: dict[str, dict[str, Any]] | None
+    began: float
+    parcels: RDD[Any] | None = None
+    reports: Future[list[Report]] | None = None
+    job: Job | None = None
+    rows: int = 0
+    scanned: float = 0.0
+    assignments: list[str] = field(default_factory=list)
+
+
+class Driver:
+    """Runs the epochs of one query against one checkpoint."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        spark: SparkSession,
+        checkpoint: Checkpoint,
+        targets: Mapping[str, BoundTarget],
+        settings: Settings,
+        *,
+        bounded: bool,
+        inboxes: Mapping[str, str] | None = None,
+        listener: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.spark = spark
+        self.checkpoint = checkpoint
+        self.targets = dict(targets)
+        self.settings = settings
+        self.bounded = bounded
+        self.listener = listener
+        self.pipeline = Pipeline(plan)
+        self.sources: dict[str, Source] = {n.id: n.operator for n in plan.sources if isinstance(n.operator, Source)}
+        self.inboxes = dict(inboxes or {})
+        self.buckets = 1
+        self._scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
+        self._compactor = ThreadPoolExecutor(1, thread_name_prefix="penstock-compact")
+        self._compaction: Future[list[Compacted]] | None = None
+        self._ahead: Begun | None = None
+        self._fresh()
+
+    def _fresh(self) -> None:
+        """Know nothing: what `recover` starts from."""
+        self.manifest = Manifest(epoch=0)
+        self.readers: dict[str, SourceReader] = {i: open_reader(s, self.inboxes.get(i)) for i, s in self.sources.items()}
+        self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
+        self.propagation = Propagation(self.plan)
+        self.closed: dict[str, int] = {}
+        self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
+        self.gone: list[str] = []
+        self.planned = 0
+
+    # --- start and recovery -------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Go to the newest whole manifest, publish what it names, sweep what nobody names."""
+        wanted = self.settings.buckets or self.spark.sparkContext.defaultParallelism
+        self.buckets = self.checkpoint.open(self.plan, max(1, wanted))
+        found = self.checkpoint.latest()
+        if found is not None:
+            self.manifest = found
+            snapshot = self.checkpoint.snapshot(found.snapshot)
+            self.deltas = {i: list(found.deltas.get(i, [])) for i in self.sources}
+            for node_id, reader in self.readers.items():
+                reader.restore(snapshot.get(node_id), self.deltas[node_id])
+            for node_id, stored in found.promises.items():
+                self.promises[node_id] = PromiseState.from_json(self.sources[node_id], stored)
+            self.propagation.restore(found.punctuation.get("unions", {}))
+            self.closed = dict(found.punctuation.get("closed", {}))
+            self._publish(found)
+        self.planned = self.manifest.epoch
+        self.sweep()
+
+    def sweep(self) -> list[str]:
+        """Delete orphans: what crashed epochs left behind. Returns their names."""
+        keep = named_by(self.manifest)
+        orphans = self.checkpoint.sweep(keep)
+        for target in self.targets.values():
+            orphans += target.sweep(keep, self.manifest.epoch)
+        self.gone = []
+        return orphans
+
+    # --- one epoch ----------------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Run one epoch if there is anything to do; False if not."""
+        for attempt in range(1, self.settings.attempts + 1):
+            try:
+                begun = self._ahead or self._begin()
+                self._ahead = None
+                if begun is None:
+                    return False
+                self._finish(begun)
+                return True
+            except PenstockError:
+                raise
+            except Exception:
+                # A lost executor or worker. What decides the epoch is written down, so trying again from the
+                # checkpoint, as after a crash, gives the same epoch.
+                if attempt == self.settings.attempts:
+                    raise
+                self._settle()
+                self._fresh()
+                self.recover()
+        return True
+
+    def _begin(self) -> Begun | None:
+        """Plan the next epoch and start its scan. After a crash the plan is the one that was written down."""
+        epoch = self.planned + 1
+        stored = self.checkpoint.plan_of(epoch) if epoch == self.manifest.epoch + 1 else None
+        began = time.perf_counter()
+        if stored is not None:
+            plan = stored
+            for node_id, splits in plan.splits.items():
+                self.readers[node_id].advance([Split.from_json(s) for s in splits])
+        else:
+            chosen = self._choose(epoch)
+            if chosen is None:
+                return None
+            plan = chosen
+            self.checkpoint.write_plan(plan)
+        self.planned = epoch
+        positions = {i: r.position() for i, r in self.readers.items()}
+        snapshots = {i: r.snapshot() for i, r in self.readers.items()} if epoch % SNAPSHOT_EVERY == 0 else None
+        begun = Begun(plan, positions, snapshots, began)
+        self._submit(begun)
+        return begun
+
+    def _choose(self, epoch: int) -> EpochPlan | None:
+        parallelism = self.spark.sparkContext.defaultParallelism
+        splits: dict[str, list[dict[str, Any]]] = {}
+        for node_id, reader in self.readers.items():
+            found = reader.plan(self.settings.max_rows, self.settings.max_bytes, parallelism, self.bounded)
+            if found:
+                splits[node_id] = [s.to_json() for s in found]
+        ends: list[str] = []
+        if self.bounded:
+            over = self.manifest.ended
+            ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
+        if not splits and not ends:
+            return None
+        return EpochPlan(epoch, splits, ends, self.manifest.control, self.plan.fingerprint)
+
+    def _says_when_over(self, source: str) -> bool:
+        return any(isinstance(p, EndOfSource) for p in self.sources[source].promises)
+
+    def _submit(self, begun: Begun) -> None:
+        """Start the scan of an epoch in its own thread."""
+        digest, blob = self.pipeline.blob
+        begun.job = Job(
+            digest=digest,
+            blob=blob,
+            epoch=begun.plan.epoch,
+            buckets=self.buckets,
+            checkpoint=self.checkpoint.storage,
+            stagings={name: t.staging for name, t in self.targets.items()},
+            batch_rows=self.settings.batch_rows,
+            memory=self.settings.memory,
+            fault=self.settings.fault,
+        )
+        context = self.spark.sparkContext
+        records: list[str] = []
+        for node_id, stored in begun.plan.splits.items():
+            state = self.promises[node_id]
+            state.register(self.readers[node_id].partitions)
+            splits = [Split.from_json(s) for s in stored]
+            for task in plan_tasks(state, splits, context.defaultParallelism):
+                pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
+                records.append(json.dumps({"source": node_id, "splits": pairs}))
+        begun.assignments = records
+        if not records:
+            begun.parcels = None
+            begun.reports = Future()
+            begun.reports.set_result([])
+            return
+        begun.reports = self._scanner.submit(self._scan, begun)
+
+    def _scan(self, begun: Begun) -> list[Report]:
+        context = self.spark.sparkContext
+        assert begun.job is not None
+        records = context.parallelize(begun.assignments, len(begun.assignments))
+        scanned = records.mapPartitionsWithIndex(partial(scan, begun.job))
+        if self.pipeline.levels == 0:
+            answers = context.runJob(scanned, list)
+        else:
+            # One partition more than buckets: the last one carries the reports. Asking for it alone makes Spark run
+            # the whole scan and keep its shuffle files, so the merge of this epoch can follow as a job of its own.
+            begun.parcels = scanned.partitionBy(self.buckets + 1, _same)
+            answers = context.runJob(begun.parcels, list, [self.buckets])
+        begun.scanned = time.perf_counter()
+        return _reports(answers)
+
+    def _finish(self, begun: Begun) -> None:
+        assert begun.reports is not None and begun.job is not None
+        reports = begun.reports.result()
+        scanned = time.perf_counter()
+        self._raise_errors(begun, reports)
+        reach("scanned")
+        states = {i: PromiseState.from_json(self.sources[i], s.to_json()) for i, s in self.promises.items()}
+        patterns = self._punctuations(begun, reports, states)
+        propagation = Propagation(self.plan)
+        propagation.restore(self.propagation.to_json())
+        behind = propagation.run(patterns)
+        closers = {i: behind[i] for i in self.pipeline.exchanges if behind[i]}
+        closed = self._labels_closed(closers)
+        self.promises = states  # The next scan starts from what this one has established.
+        if self.settings.overlap and begun.plan.splits and not begun.plan.ends:
+            self._look_ahead()
+        merged = self._merge(begun, closers)
+        self._raise_errors(begun, merged)
+        reach("merged")
+        self.propagation, self.closed = propagation, closed
+        self._commit(begun, [*reports, *merged], scanned)
+
+    def _look_ahead(self) -> None:
+        """Begin the next epoch's scan. What is wrong with its input is told when its turn comes."""
+        with contextlib.suppress(PenstockError):
+            self._ahead = self._begin()
+
+    def _punctuations(
+        self, begun: Begun, reports: Sequence[Report], states: Mapping[str, PromiseState]
+    ) -> dict[str, list[Pattern]]:
+        patterns: dict[str, list[Pattern]] = {}
+        for node_id, state in states.items():
+            told = [r for report in reports for source, r in report.promises if source == node_id]
+            found = list(state.initial()) if begun.plan.epoch == 1 else []
+            found += state.absorb(told)
+            if node_id in begun.plan.ends and (end := state.end()) is not None:
+                found.append(end)
+            patterns[node_id] = found
+        return patterns
+
+    def _labels_closed(self, closers: Mapping[str, tuple[Pattern, ...]]) -> dict[str, int]:
+        """How far each aggregate will be closed: the last label (or key) that a frontier has reached."""
+        closed = dict(self.closed)
+        for node_id, patterns in closers.items():
+            exchange = self.pipeline.exchanges[node_id]
+            if exchange.closing is None:
+                continue
+            t = exchange.kernel.output_schema.type_of(exchange.closing)
+            for pattern in patterns:
+                bound = frontier_of(pattern, exchange.closing)
+                if bound is not None and is_tickable(t):
+                    at = tick(bound[0], t) - (0 if bound[1] else 1)
+                    closed[node_id] = max(at, closed.get(node_id, at))
+        return closed
+
+    def _merge(self, begun: Begun, closers: Mapping[str, tuple[Pattern, ...]]) -> list[Report]:
+        levels = self.pipeline.levels
+        if levels == 0 or (begun.parcels is None and not closers):
+            return []
+        context = self.spark.sparkContext
+        merging = Merge(self.manifest.units, dict(closers), dict(self.closed))
+        parcels: RDD[Any] = begun.parcels if begun.parcels is not None else self._nothing()
+        stage: RDD[Any] = parcels
+        for level in range(1, levels + 1):
+            stage = parcels.mapPartitionsWithIndex(partial(merge, begun.job, merging, level))
+            if level < levels:
+                parcels = stage.partitionBy(self.buckets + 1, _same)
+        last = self.buckets if levels == 1 else self.buckets + 1
+        return [r for r in _reports(context.runJob(stage, list, list(range(last)))) if r.task.startswith("b")]
+
+    def _nothing(self) -> RDD[Any]:
+        """No parcels, in as many partitions as ever: closing needs the merge although nothing was read."""
+        empty: list[tuple[int, Parcel]] = []
+        return self.spark.sparkContext.parallelize(empty, self.buckets + 1)
+
+    def _raise_errors(self, begun: Begun, reports: Sequence[Report]) -> None:
+        for report in reports:
+            if report.error is not None:
+                raise report.error
+        for report in reports:
+            for source, told in report.promises:
+                if self.sources[source].on_violation == "fail" and (told["rejected"] or told["malformed"]):
+                    example = told.get("example") or {}
+                    raise ViolationError(
+                        f"stream '{self.sources[source].name}': {told['rejected'] + told['malformed']} event(s) break "
+                        f"a promise, for example {example.get('event', 'a malformed one')}: "
+                        f"{example.get('reason', 'malformed')} ({example.get('detail', '')})",
+                        hint="mend the input, or choose on_violation('reject') to set such events aside",
+                    )
+
+    # --- commit -------------------------------------------------------------------------------------------------
+
+    def _commit(self, begun: Begun, reports: Sequence[Report], scanned: float) -> None:
+        epoch = begun.plan.epoch
+        units = apply(self.manifest.units, [c for r in reports for c in r.changes])
+        units, wasted = self._take_compacted(units)
+        outputs = tuple(o for r in reports for o in r.outputs)
+        for node_id, position in begun.positions.items():
+            self.deltas[node_id].append(position)
+        snapshot = self.manifest.snapshot
+        if begun.snapshots is not None:
+            self.checkpoint.write_snapshot(epoch, begun.snapshots)
+            self.deltas = {i: [] for i in self.sources}
+            snapshot = epoch
+        totals, dead = self._totals(reports, outputs)
+        manifest = Manifest(
+            epoch=epoch,
+            units=units,
+            promises={i: s.to_json() for i, s in self.promises.items()},
+            punctuation={"unions": self.propagation.to_json(), "closed": self.closed},
+            snapshot=snapshot,
+            deltas={i: list(d) for i, d in self.deltas.items()},
+            outputs=outputs,
+            totals=totals,
+            ended=(*self.manifest.ended, *begun.plan.ends),
+            control=begun.plan.control,
+        )
+        self.checkpoint.write_commit(manifest)
+        before, self.manifest = self.manifest, manifest
+        self._publish(manifest)
+        self.checkpoint.retire(manifest, self.gone)
+        if begun.snapshots is not None:
+            self.checkpoint.retire_snapshots(epoch)
+        staged = [o.staged for o in before.outputs if o.staged.startswith("results/")]
+        self.gone = [*sorted(run_names(before.units) - run_names(units)), *(r.name for r in wasted), *staged]
+        self._start_compaction(begun)
+        self._tell(begun, reports, outputs, dead, scanned)
+
+    def _publish(self, manifest: Manifest) -> None:
+        for name, target in self.targets.items():
+            target.publish(manifest.epoch, [o for o in manifest.outputs if o.sink == name], self.spark)
+        reach("published")
+
+    def _totals(self, reports: Sequence[Report], outputs: Sequence[Output]) -> tuple[dict[str, Any], dict[str, int]]:
+        before = self.manifest.totals
+        dead: dict[str, int] = {}
+        for report in reports:
+            for reason, count in report.dead.items():
+                dead[reason] = dead.get(reason, 0) + count
+        all_dead = dict(before.get("dead", {}))
+        for reason, count in dead.items():
+            all_dead[reason] = all_dead.get(reason, 0) + count
+        sent = sum(o.rows for o in outputs if o.sink != "dead")
+        totals = {
+            "rows_in": before.get("rows_in", 0) + sum(r.rows for r in reports),
+            "rows_out": before.get("rows_out", 0) + sent,
+            "dead": all_dead,
+        }
+        return totals, dead
+
+    def _tell(
+        self, begun: Begun, reports: Sequence[Report], outputs: Sequence[Output], dead: dict[str, int], scanned: float
+    ) -> None:
+        if self.listener is None:
+            return
+        now = time.perf_counter()
+        runs = [r for runs in self.manifest.units.values() for r in runs]
+        frontier: dict[str, str | None] = {}
+        lag: dict[str, float | None] = {}
+        for node_id, state in self.promises.items():
+            name = self.sources[node_id].name
+            reached = state.frontier
+            time_name = next((t for t in state.schema.times if t in reached), None)
+            if time_name is None:
+                frontier[name] = "end" if state.ended else None
+                lag[name] = None
+                continue
+            value = from_tick(reached[time_name], state.schema.type_of(time_name))
+            frontier[name] = "end" if state.ended else str(value)
+            stamp = getattr(value, "timestamp", None)
+            lag[name] = None if stamp is None else time.time() - reached[time_name] / 1e6
+        totals = self.manifest.totals
+        self.listener(
+            Progress(
+                epoch=begun.plan.epoch,
+                rows_in=sum(r.rows for r in reports),
+                rows_out=sum(o.rows for o in outputs if o.sink != "dead"),
+                seconds=now - begun.began,
+                scan_seconds=scanned - begun.began,
+                merge_seconds=now - scanned,
+                state_rows=sum(r.live for r in runs),
+                state_bytes=sum(r.bytes for r in runs),
+                state_runs=len(runs),
+                dead=dead,
+                frontier=frontier,
+                lag_seconds=lag,
+                total_rows_in=totals["rows_in"],
+                total_rows_out=totals["rows_out"],
+                total_dead=totals["dead"],
+                waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
+            )
+        )
+
+    # --- compaction ---------------------------------------------------------------------------------------------
+
+    def _start_compaction(self, begun: Begun) -> None:
+        if self._compaction is not None:
+            return
+        plain = {k: v for k, v in self.manifest.units.items() if not self.pipeline.exchanges[k.operator].by_count}
+        work = candidates(plain, self.settings.compact_above)
+        if work and begun.job is not None:
+            self._compaction = self._compactor.submit(self._compact, begun.job, work)
+
+    def _compact(self, job: Job, work: Sequence[tuple[Any, Any]]) -> list[Compacted]:
+        records = [pickle.dumps(w) for w in work]
+        tasks = self.spark.sparkContext.parallelize(records, min(len(records), self.buckets))
+        job = replace(job, stagings={})
+        return [pickle.loads(b) for b in tasks.mapPartitions(partial(compact, job)).collect()]
+
+    def _take_compacted(self, units: Any) -> tuple[Any, list[Any]]:
+        if self._compaction is None or not self._compaction.done():
+            return units, []
+        done, self._compaction = self._compaction, None
+        if done.exception() is not None:
+            return units, []  # It changed nothing, and its leftovers will be swept.
+        return install(units, done.result(), dict(self.closed))
+
+    # --- end ----------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Wait for what runs beside the epochs; how it ended does not matter any more."""
+        ahead, self._ahead = self._ahead, None
+        for running in (ahead.reports if ahead is not None else None, self._compaction):
+            if running is not None:
+                running.exception()
+        self._compaction = None
+
+    def close(self) -> None:
+        """Finish what runs beside the epochs."""
+        self._settle()
+        self._scanner.shutdown(wait=True)
+        self._compactor.shutdown(wait=True)
+
+
+def _same(bucket: int) -> int:
+    return bucket
+
+
+def _reports(answers: Sequence[Any]) -> list[Report]:
+    return [pickle.loads(p.payload) for _, p in answers if p.edge == REPORT]

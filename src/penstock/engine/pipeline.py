@@ -1,0 +1,256 @@
+"""From a logical plan to what tasks run: flows of stateless operators between exchanges.
+
+A *flow* starts at a source or at an aggregate's output and pushes rows through select, project, map, union and bucket
+until they reach the next aggregate or a sink. Neighbouring SQL operators are fused into one statement, down to the
+pre-aggregation, so rows are looked at once. An aggregate is on *level* n when n exchanges lie between it and the
+sources; all aggregates of one level share a stage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import cloudpickle
+import pyarrow as pa
+
+from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.plan import Node, Plan
+from penstock.algebra.source import Inbox
+from penstock.algebra.window import CountWindow, LandmarkWindow, Window
+from penstock.errors import SchemaError, UserError
+from penstock.kernels.aggregate import AggregateKernel
+from penstock.kernels.bucket import bucket_sql
+from penstock.kernels.duck import query, quote
+
+BASE = "__base"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An aggregate in its place: its edge number, level and kernel."""
+
+    id: str
+    edge: int
+    level: int
+    keys: tuple[str, ...]
+    closing: str | None
+    window: Window | None
+    kernel: AggregateKernel
+
+    @property
+    def by_count(self) -> bool:
+        return isinstance(self.window, CountWindow)
+
+    @property
+    def landmark(self) -> bool:
+        return isinstance(self.window, LandmarkWindow)
+
+    @property
+    def spread(self) -> tuple[str, ...]:
+        """The keys that decide the bucket: all but the window label, so that a key's windows stay together."""
+        label = self.window.label if self.window is not None else None
+        return tuple(k for k in self.keys if k != label) or (() if self.by_count or self.landmark else self.keys)
+
+
+class Pipeline:
+    """Everything a task needs to know of the query; shipped to the workers once and cached there."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = Plan(tuple(_without_driver_objects(n) for n in plan.nodes))
+        self.nodes: dict[str, Node] = {n.id: n for n in self.plan.nodes}
+        self.consumers: dict[str, tuple[Node, ...]] = {n.id: self.plan.consumers(n.id) for n in self.plan.nodes}
+        self.exchanges: dict[str, Exchange] = {}
+        level: dict[str, int] = {}
+        for node in self.plan.nodes:
+            below = max((level[i] for i in node.inputs), default=0)
+            if isinstance(node.operator, Aggregate):
+                below += 1
+                self.exchanges[node.id] = self._exchange(node, len(self.exchanges), below)
+            level[node.id] = below
+        self.levels = max(level.values(), default=0)
+
+    def _exchange(self, node: Node, edge: int, level: int) -> Exchange:
+        operator = node.operator
+        assert isinstance(operator, Aggregate)
+        below = self.nodes[node.inputs[0]]
+        window: Window | None = None
+        schema = below.operator.schema
+        if isinstance(below.operator, Bucket) and below.operator.window.label in operator.keys:
+            window = below.operator.window
+            schema = below.operator.inputs[0].schema
+        keys = operator.keys
+        kernel = AggregateKernel(
+            schema,
+            tuple(k for k in keys if window is None or k != window.label),
+            operator.aggregations,
+            window,
+            operator_id=node.id,
+        )
+        closing = window.label if window is not None else (keys[0] if keys else None)
+        return Exchange(node.id, edge, level, keys, closing, window, kernel)
+
+    @cached_property
+    def by_edge(self) -> dict[int, Exchange]:
+        return {e.edge: e for e in self.exchanges.values()}
+
+    def at_level(self, level: int) -> list[Exchange]:
+        return [e for e in self.exchanges.values() if e.level == level]
+
+    def needed(self, source_id: str) -> tuple[str, ...]:
+        """The attributes of a source that anything downstream looks at, in schema order."""
+        wanted: set[str] = set()
+        if not self._collect(source_id, wanted):
+            return self.nodes[source_id].operator.schema.names
+        operator = self.nodes[source_id].operator
+        names = tuple(n for n in operator.schema.names if n in wanted)
+        return names or operator.schema.names[:1]
+
+    def _collect(self, node_id: str, wanted: set[str]) -> bool:
+        """Add what the consumers of a source read; False when one of them may read everything."""
+        for node in self.consumers[node_id]:
+            match node.operator:
+                case Select():
+                    wanted |= node.operator.predicate.columns
+                    if not self._collect(node.id, wanted):
+                        return False
+                case Project():
+                    for _, expression in node.operator.columns:
+                        wanted |= expression.columns
+                case Bucket():
+                    if node.operator.window.on is not None:
+                        wanted.add(node.operator.window.on)
+                    if not self._collect(node.id, wanted):
+                        return False
+                case Aggregate():
+                    wanted |= set(self.exchanges[node.id].kernel.needed)
+                case _:
+                    return False
+        return True
+
+    def flow(self, entry: str, table: pa.Table) -> dict[str, list[pa.Table]]:
+        """Push rows that leave `entry` to where they come to rest: aggregates (as partials) and sinks."""
+        out: dict[str, list[pa.Table]] = {}
+        if table.num_rows:
+            self._push(self.nodes[entry], f"SELECT * FROM {BASE}", table, out)
+        return out
+
+    def _push(self, node: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]) -> None:
+        consumers = self.consumers[node.id]
+        if len(consumers) > 1 and sql != f"SELECT * FROM {BASE}":
+            # Shared by several consumers: computed once.
+            base, sql = query(sql, **{BASE: base}), f"SELECT * FROM {BASE}"
+        for consumer in consumers:
+            self._step(consumer, node, sql, base, out)
+
+    def _step(self, node: Node, below: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]) -> None:
+        operator: Operator = node.operator
+        match operator:
+            case Select():
+                self._push(node, f"SELECT * FROM ({sql}) WHERE {operator.predicate.sql}", base, out)
+            case Project():
+                columns = ", ".join(f"{e.sql} AS {quote(n)}" for n, e in operator.columns)
+                self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
+            case Bucket() if self._folded(node):
+                # The aggregates above do the windowing themselves, pane by pane.
+                for consumer in self.consumers[node.id]:
+                    self._rest_at(consumer, sql, base, out)
+            case Bucket():
+                self._push(node, bucket_sql(sql, operator.window, below.operator.schema), base, out)
+            case Union():
+                columns = ", ".join(quote(n) for n in operator.schema.names)
+                self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
+            case Map():
+                rows = conform(query(sql, **{BASE: base}), below.operator)
+                if rows.num_rows:
+                    self._push(node, f"SELECT * FROM {BASE}", apply_function(node, rows), out)
+            case Aggregate():
+                self._rest_at(node, sql, base, out)
+            case Sink():
+                rows = conform(query(sql, **{BASE: base}), below.operator)
+                if rows.num_rows:
+                    out.setdefault(node.id, []).append(rows)
+            case _:
+                raise AssertionError(f"{node.id} cannot stand inside a flow")
+
+    def _folded(self, node: Node) -> bool:
+        return all(
+            n.id in self.exchanges and self.exchanges[n.id].window is node.operator.window  # type: ignore[attr-defined]
+            for n in self.consumers[node.id]
+        )
+
+    def _rest_at(self, node: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]) -> None:
+        exchange = self.exchanges[node.id]
+        if exchange.by_count:
+            columns = ", ".join(quote(c) for c in exchange.kernel.needed) or "1 AS __one"
+            sql = f"SELECT {columns} FROM ({sql})"
+        else:
+            sql = exchange.kernel.partial_sql(sql)
+        rows = query(sql, **{BASE: base})
+        if rows.num_rows:
+            out.setdefault(node.id, []).append(rows)
+
+    @cached_property
+    def blob(self) -> tuple[str, bytes]:
+        """This pipeline as bytes, with their digest: the key under which workers cache it."""
+        data = cloudpickle.dumps(self)
+        return hashlib.sha256(data).hexdigest(), data
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state.pop("blob", None)
+        return state
+
+
+def conform(rows: pa.Table, operator: Operator) -> pa.Table:
+    """Rows in exactly the types that the operator's schema declares (DuckDB may widen a result)."""
+    schema = operator.schema.arrow
+    return rows if rows.schema.equals(schema) else rows.select(list(operator.schema.names)).cast(schema)
+
+
+def apply_function(node: Node, rows: pa.Table) -> pa.Table:
+    """Run a user's function and check that it returned what was declared."""
+    operator = node.operator
+    assert isinstance(operator, Map)
+    try:
+        result = operator.function(rows)
+    except Exception as error:
+        raise UserError(
+            f"operator {node.id}: function {operator.detail} failed: {type(error).__name__}: {error}",
+            hint="it gets a pyarrow.Table of the input and returns one of the declared schema",
+        ) from error
+    if isinstance(result, pa.RecordBatch):
+        result = pa.Table.from_batches([result])
+    if not isinstance(result, pa.Table):
+        raise UserError(
+            f"operator {node.id}: function {operator.detail} returned {type(result).__name__}, not a pyarrow.Table"
+        )
+    missing = [n for n in operator.schema.names if n not in result.column_names]
+    if missing:
+        raise SchemaError(
+            f"operator {node.id}: function {operator.detail} returned no column '{missing[0]}'",
+            hint=f"it declared: {operator.schema}",
+        )
+    try:
+        return result.select(list(operator.schema.names)).cast(operator.schema.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(
+            f"operator {node.id}: function {operator.detail} returned other types than declared: {error}",
+            hint=f"it declared: {operator.schema}",
+        ) from error
+
+
+def _without_driver_objects(node: Node) -> Node:
+    """A node fit for travel: a Spark DataFrame stays with the driver, and tasks know their inputs by id alone."""
+    operator = replace(node.operator, inputs=tuple(_stub(i) for i in node.operator.inputs))
+    if isinstance(operator, Source) and isinstance(operator.reader, Inbox):
+        operator = replace(operator, reader=Inbox(None))
+    if isinstance(operator, Sink):
+        operator = replace(operator, target=None)
+    return Node(node.id, operator, node.inputs)
+
+
+def _stub(operator: Operator) -> Operator:
+    return Operator((), operator.schema)

@@ -1,0 +1,35 @@
+"""What a run tells the world about itself, once per epoch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One epoch, and where the run stands after it."""
+
+    epoch: int
+    rows_in: int
+    rows_out: int
+    seconds: float
+    scan_seconds: float
+    merge_seconds: float
+    state_rows: int
+    state_bytes: int
+    state_runs: int
+    dead: dict[str, int] = field(default_factory=dict)
+    frontier: dict[str, str | None] = field(default_factory=dict)
+    lag_seconds: dict[str, float | None] = field(default_factory=dict)
+    total_rows_in: int = 0
+    total_rows_out: int = 0
+    total_dead: dict[str, int] = field(default_factory=dict)
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows_in / self.seconds if self.seconds > 0 else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "rows_per_second": self.rows_per_second}

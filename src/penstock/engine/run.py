@@ -1,0 +1,288 @@
+"""A running query: started, watched, stopped.
+
+The epochs run in a thread of their own. Ctrl-C, or leaving the `with` block, lets the epoch under way finish.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.algebra.duration import parse_duration
+from penstock.algebra.operator import Operator, Sink
+from penstock.algebra.plan import Plan
+from penstock.algebra.source import Inbox
+from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.epoch import Driver, Settings
+from penstock.engine.lock import Lock
+from penstock.engine.progress import Progress
+from penstock.engine.sink import Target
+from penstock.engine.sink.target import BoundTarget, FileTarget
+from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
+from penstock.engine.storage import Storage, seal, unseal
+from penstock.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TriggerName = Literal["once", "available_now"]
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When epochs start.
+
+    >>> Trigger.available_now(), Trigger.every("500 ms")
+    (Trigger.available_now(), Trigger.every('500 ms'))
+    """
+
+    kind: Literal["once", "available_now", "every"]
+    period: str = ""
+
+    @classmethod
+    def once(cls) -> Trigger:
+        """One epoch with everything there is, then stop."""
+        return cls("once")
+
+    @classmethod
+    def available_now(cls) -> Trigger:
+        """As many epochs as it takes to read everything there is, then stop."""
+        return cls("available_now")
+
+    @classmethod
+    def every(cls, period: str) -> Trigger:
+        """An epoch every period (at once again if it took longer), until stopped."""
+        parse_duration(period, where="trigger")
+        return cls("every", period)
+
+    @property
+    def bounded(self) -> bool:
+        return self.kind != "every"
+
+    @property
+    def seconds(self) -> float:
+        return parse_duration(self.period, where="trigger") / 1e6 if self.kind == "every" else 0.0
+
+    def __repr__(self) -> str:
+        return f"Trigger.{self.kind}({repr(self.period) if self.period else ''})"
+
+
+class Run:
+    """The handle of a running query."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        target: Target,
+        *,
+        trigger: Trigger,
+        checkpoint: str | None,
+        dead_letters: str | None,
+        settings: Settings,
+        spark: SparkSession,
+        listener: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.target = target
+        self.trigger = trigger
+        self.spark = spark
+        self.history: deque[Progress] = deque(maxlen=10_000)
+        self._listener = listener
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+        self._temporary: str | None = None
+        self._plan = Plan.of(Sink((operator,), operator.schema, target=target))
+        if checkpoint is None:
+            checkpoint = self._default_checkpoint(target)
+        storage = Storage.at(checkpoint)
+        self.checkpoint = storage
+        storage.make()
+        self._lock = Lock(storage)
+        self._lock.acquire()
+        self._inboxes: list[Any] = []
+        try:
+            self._targets = self._bind(target, storage, dead_letters)
+            if trigger.kind == "once":
+                settings = Settings(**{**vars(settings), "max_rows": None, "max_bytes": None})
+            paths = self._open_inboxes(storage)
+            self.driver = Driver(
+                self._plan,
+                spark,
+                Checkpoint(storage),
+                self._targets,
+                settings,
+                bounded=trigger.bounded,
+                inboxes=paths,
+                listener=self._progress,
+            )
+            self.driver.recover()
+        except BaseException:
+            self._release()
+            raise
+        self._thread = threading.Thread(target=self._loop, name="penstock-epochs", daemon=True)
+        self._thread.start()
+
+    def _default_checkpoint(self, target: Target) -> str:
+        if target.home is not None:
+            return f"{target.home.rstrip('/')}/_penstock/checkpoint"
+        self._temporary = tempfile.mkdtemp(prefix="penstock-")
+        return self._temporary
+
+    def _bind(self, target: Target, storage: Storage, dead_letters: str | None) -> dict[str, BoundTarget]:
+        (sink,) = self._plan.sinks
+        letters = FileTarget(dead_letters or f"{storage.url}/dead_letters", "parquet")
+        bound = {sink.id: target.bind(sink.id, storage), "dead": letters.bind("dead", storage)}
+        identity = _identity(storage)
+        for each in bound.values():
+            each.claim(identity)
+        return bound
+
+    def _open_inboxes(self, storage: Storage) -> dict[str, str]:
+        paths: dict[str, str] = {}
+        for node in self._plan.sources:
+            reader = getattr(node.operator, "reader", None)
+            if isinstance(reader, Inbox):
+                from penstock.engine.source.inbox import start_inbox
+
+                folder = storage.path(f"inbox/{node.id.replace(':', '_')}")
+                self._inboxes.append(start_inbox(reader.frame, folder, f"{folder}-spark", self.trigger.bounded))
+                paths[node.id] = folder
+        return paths
+
+    # --- the loop -----------------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        try:
+            while not self._stop.is_set():
+                began = time.monotonic()
+                worked = self.driver.step()
+                self._lock.renew()
+                if self.trigger.kind == "once" or (self.trigger.bounded and not worked and self._inboxes_done()):
+                    break
+                if not self.trigger.bounded:
+                    self._stop.wait(max(0.0, self.trigger.seconds - (time.monotonic() - began)))
+                elif not worked:
+                    self._stop.wait(0.05)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the run
+            self._error = error
+        finally:
+            with contextlib.suppress(Exception):
+                self.driver.close()
+            self._release()
+
+    def _inboxes_done(self) -> bool:
+        return all(i.done for i in self._inboxes)
+
+    def _progress(self, progress: Progress) -> None:
+        self.history.append(progress)
+        if self._listener is not None:
+            self._listener(progress)
+
+    def _release(self) -> None:
+        for inbox in self._inboxes:
+            with contextlib.suppress(Exception):
+                inbox.stop()
+        for target in getattr(self, "_targets", {}).values():
+            target.close()
+        self._lock.release()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    # --- for the user -------------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def progress(self) -> Progress | None:
+        """The last epoch, None before the first."""
+        return self.history[-1] if self.history else None
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.driver.checkpoint.warnings
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until the run ends (or `timeout` seconds); an error of the run is raised here."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            while self._thread.is_alive():
+                left = 0.2 if deadline is None else min(0.2, deadline - time.monotonic())
+                if left <= 0:
+                    break
+                self._thread.join(left)  # In small steps, so that Ctrl-C is heard.
+        except KeyboardInterrupt:
+            self.stop()
+        self._raise()
+        return self
+
+    def stop(self) -> None:
+        """Finish the epoch under way, then end."""
+        self._stop.set()
+        self._thread.join()
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None and not self._thread.is_alive():
+            error, self._error = self._error, None
+            raise error
+
+    def dead_letters(self) -> pa.Table:
+        """Everything that was not let in, with the reasons."""
+        storage = self._targets["dead"].staging.storage
+        tables = [
+            pq.read_table(storage.path(n), filesystem=storage.filesystem)
+            for n in storage.names()
+            if n.startswith("part-")
+        ]
+        return pa.concat_tables(tables) if tables else DEAD_LETTER_SCHEMA.empty_table()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self.trigger.bounded:
+            self.wait()
+            return
+        try:
+            self.stop()
+        except BaseException:
+            if error is None:
+                raise
+
+
+def _identity(storage: Storage) -> str:
+    """The name a checkpoint goes by in the folders it writes to."""
+    import uuid
+
+    if not storage.exists("identity.json"):
+        storage.write("identity.json", seal({"id": uuid.uuid4().hex}))
+    return str(unseal(storage.read("identity.json"), "identity.json")["id"])
+
+
+def parse_trigger(trigger: Trigger | TriggerName | None, every: str | None) -> Trigger:
+    """What `start(trigger=…, every=…)` means; neither is an epoch every half second."""
+    if trigger is not None and every is not None:
+        raise UserError("start(): both trigger= and every= are given", hint="give one of them")
+    if every is not None:
+        return Trigger.every(every)
+    if isinstance(trigger, Trigger):
+        return trigger
+    if trigger is None:
+        return Trigger.every("500 ms")
+    if trigger not in ("once", "available_now"):
+        raise UserError(f"start(trigger='{trigger}')", hint="'once', 'available_now', or every='500 ms'")
+    return Trigger(trigger)

@@ -1,0 +1,217 @@
+"""Where results go, and how they get there exactly once.
+
+Tasks write results as files under names of their own. The manifest of the epoch names those that count. After the
+commit the driver publishes them: files are moved to their final, deterministic names, which can be repeated after a
+crash without harm; other targets are handed the rows together with the id of the epoch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.engine.checkpoint import Output
+from penstock.engine.fault import reach
+from penstock.engine.storage import Storage, seal, unseal
+from penstock.errors import CheckpointError, UserError
+from penstock.kernels.duck import query
+
+STAGING = "_penstock/staging"
+OWNER = "_penstock/owner.json"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The part of a target that a task needs: where to leave files and in what form."""
+
+    sink: str
+    storage: Storage
+    folder: str
+    format: Literal["parquet", "json", "arrow"]
+
+    def write(self, table: pa.Table, epoch: int, task: str) -> Output:
+        """Leave results for the driver to publish."""
+        suffix = {"parquet": "parquet", "json": "json", "arrow": "arrow"}[self.format]
+        staged = f"{self.folder}/{epoch:06d}-{task}-{uuid.uuid4().hex[:12]}.{suffix}"
+        self.storage.make(self.folder)
+        path = self.storage.path(staged)
+        try:
+            with self.storage.filesystem.open_output_stream(path) as stream:
+                if self.format == "parquet":
+                    pq.write_table(table, stream, compression="zstd")
+                elif self.format == "arrow":
+                    with pa.ipc.new_file(stream, table.schema) as writer:
+                        writer.write_table(table)
+                else:
+                    stream.write(json_lines(table))
+                size = stream.tell()
+        except OSError as error:
+            raise CheckpointError(
+                f"sink {self.sink}: cannot write results to {path}: {error}",
+                hint="free space or fix access there, then start again: nothing is lost",
+            ) from error
+        return Output(self.sink, staged, f"part-{epoch:06d}-{task}.{suffix}", table.num_rows, size)
+
+
+def json_lines(table: pa.Table) -> bytes:
+    """One JSON object per row; timestamps as ISO text."""
+    if table.num_rows == 0:
+        return b""
+    lines = query("SELECT to_json(t)::VARCHAR AS line FROM t", t=table)["line"].to_pylist()
+    return ("\n".join(lines) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A declaration of where results go."""
+
+    def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
+        raise NotImplementedError
+
+    @property
+    def home(self) -> str | None:
+        """A folder beside which a checkpoint may live, if the user names none."""
+        return None
+
+
+class BoundTarget:
+    """A target of one run: what tasks write to, and what the driver does after a commit."""
+
+    staging: Staging
+
+    def claim(self, checkpoint_id: str) -> None:
+        """Refuse a place that holds the results of another checkpoint."""
+
+    def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
+        raise NotImplementedError
+
+    def sweep(self, keep: set[str], epoch: int) -> list[str]:
+        """Delete what crashed epochs left, and results published by epochs after `epoch`, which never happened."""
+        return []
+
+    def close(self) -> None:
+        """The run is over."""
+
+
+@dataclass(frozen=True)
+class FileTarget(Target):
+    """Parquet or JSON-lines files in a folder. Plain readers of the folder see committed results only."""
+
+    path: str
+    format: Literal["parquet", "json"] = "parquet"
+
+    def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
+        storage = Storage.at(self.path)
+        if storage.local and storage.filesystem.get_file_info(storage.base).is_file:
+            raise UserError(f"sink '{self.path}' is a file", hint="name a folder")
+        return FolderTarget(Staging(sink, storage, STAGING, self.format))
+
+    @property
+    def home(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"ps.{'parquet' if self.format == 'parquet' else 'json'}('{self.path}')"
+
+
+class FolderTarget(BoundTarget):
+    def __init__(self, staging: Staging) -> None:
+        self.staging = staging
+        self.storage = staging.storage
+
+    def claim(self, checkpoint_id: str) -> None:
+        if self.storage.exists(OWNER):
+            owner = unseal(self.storage.read(OWNER), OWNER).get("checkpoint")
+            if owner != checkpoint_id:
+                raise UserError(
+                    f"sink '{self.storage.url}' holds the results of another checkpoint",
+                    hint="continue with that checkpoint, choose another folder, or delete this one",
+                )
+            return
+        try:
+            self.storage.make(STAGING)
+            self.storage.write(OWNER, seal({"checkpoint": checkpoint_id}))
+        except OSError as error:
+            raise UserError(f"cannot write to sink '{self.storage.url}': {error}", hint="check the path") from error
+
+    def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
+        for output in outputs:
+            reach(f"publish {output.final}")
+            if self.storage.exists(output.staged):
+                self.storage.move(output.staged, output.final)
+            elif not self.storage.exists(output.final):
+                raise CheckpointError(
+                    f"sink '{self.storage.url}': {output.final} of epoch {epoch} is gone",
+                    hint="results were deleted while the query was running; start again with a new checkpoint",
+                )
+
+    def sweep(self, keep: set[str], epoch: int) -> list[str]:
+        orphans = [n for n in self.storage.tree(STAGING) if n not in keep]
+        orphans += [n for n in self.storage.names() if n.startswith("part-") and int(n.split("-")[1]) > epoch]
+        for name in orphans:
+            self.storage.delete(name)
+        return orphans
+
+
+@dataclass(frozen=True)
+class DeliverTarget(Target):
+    """Rows handed to a function on the driver, once per committed epoch, with the epoch's id."""
+
+    function: Callable[[Any, int], None] = field(repr=False)
+    form: Literal["arrow", "spark"] = "arrow"
+    name: str = "deliver"
+
+    def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
+        return DriverTarget(sink, checkpoint, self.function, self.form)
+
+    def __repr__(self) -> str:
+        return f"ps.{self.name}({'' if self.name != 'deliver' else getattr(self.function, '__name__', 'function')})"
+
+
+class DriverTarget(BoundTarget):
+    """Delivers from the driver and remembers, durably, which epoch was delivered last.
+
+    A crash between delivery and that note means the same epoch is delivered again under the same id, so a function
+    that ignores ids it has seen gets every row exactly once.
+    """
+
+    def __init__(
+        self, sink: str, checkpoint: Storage, function: Callable[[Any, int], None], form: Literal["arrow", "spark"]
+    ) -> None:
+        self.function = function
+        self.form = form
+        self.checkpoint = checkpoint
+        self.sink = sink
+        # Spark reads Parquet; for everything else Arrow files are cheaper.
+        self.staging = Staging(sink, checkpoint, "results", "parquet" if form == "spark" else "arrow")
+        self._note = f"delivered/{sink}.json"
+        self._delivered: int | None = None
+
+    @property
+    def delivered(self) -> int:
+        if self._delivered is None:
+            known = self.checkpoint.exists(self._note)
+            self._delivered = int(unseal(self.checkpoint.read(self._note), self._note)["epoch"]) if known else 0
+        return self._delivered
+
+    def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
+        if epoch <= self.delivered or not outputs:
+            return
+        rows: Any
+        paths = [self.checkpoint.path(o.staged) for o in outputs]
+        if self.form == "spark":
+            rows = spark.read.parquet(*paths)
+        else:
+            rows = pa.concat_tables(
+                [pa.ipc.open_file(self.checkpoint.filesystem.open_input_file(p)).read_all() for p in paths]
+            )
+        reach("deliver")
+        self.function(rows, epoch)
+        reach("delivered")
+        self.checkpoint.write(self._note, seal({"epoch": epoch}))
+        self._delivered = epoch

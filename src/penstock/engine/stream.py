@@ -1,0 +1,133 @@
+"""Streams that can be started: the builder of the algebra, plus the way to run what it built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.algebra import builder
+from penstock.algebra.operator import Source
+from penstock.algebra.schema import Schema
+from penstock.algebra.source import Generated, Inbox
+from penstock.engine.epoch import Settings
+from penstock.engine.progress import Progress
+from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
+from penstock.engine.sink import MemoryTarget, Target, memory
+from penstock.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SETTINGS = tuple(Settings.__dataclass_fields__)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream(builder.Stream):
+    """A stream of events: build a query by chaining calls, then `start` it."""
+
+    def start(
+        self,
+        sink: Target,
+        *,
+        trigger: Trigger | TriggerName | None = None,
+        every: str | None = None,
+        checkpoint: str | None = None,
+        dead_letters: str | None = None,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        listener: Callable[[Progress], None] | None = None,
+        **settings: Any,
+    ) -> Run:
+        """Start the query and return its handle.
+
+        `checkpoint` is the folder from which a later start goes on; without one it lies beside a file sink, and is
+        thrown away with other sinks. Settings: `max_rows` and `max_bytes` per epoch, `buckets`, `memory` per task.
+        """
+        if not isinstance(sink, Target):
+            raise UserError(f"start(sink={sink!r}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…")
+        for name in settings:
+            if name not in _SETTINGS:
+                raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
+        for name in ("max_rows", "max_bytes", "buckets", "batch_rows"):
+            value = settings.get(name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise UserError(f"start({name}={value!r})", hint="a whole number of at least 1")
+        chosen = parse_trigger(trigger, every)
+        if spark is None:
+            from penstock.engine.session import spark_session
+
+            spark = spark_session(master)
+        return Run(
+            self.operator,
+            sink,
+            trigger=chosen,
+            checkpoint=checkpoint,
+            dead_letters=dead_letters,
+            settings=Settings(**settings),
+            spark=spark,
+            listener=listener,
+        )
+
+    def collect(self, **options: Any) -> pa.Table:
+        """Run over everything there is now and return the results: for tests, notebooks and small answers."""
+        target = memory()
+        options.setdefault("trigger", "available_now")
+        self.start(target, **options).wait()
+        found = target.table()
+        return self.schema.arrow.empty_table() if found is None else found
+
+
+def stream(name: str, schema: str | Schema, *, time: str | Sequence[str] | None = None) -> Stream:
+    """Declare a stream by its name, its attributes and its time attribute.
+
+    >>> stream("traffic", "ts timestamp, segment int, speed double", time="ts")
+    <Stream source (ts timestamp, segment int, speed double)>
+    """
+    if not name or not name.replace("_", "").replace("-", "").isalnum():
+        raise UserError(f"stream name {name!r}", hint="use letters, digits, - and _")
+    parsed = schema if isinstance(schema, Schema) else Schema.parse(schema, time)
+    return Stream(Source((), parsed, name=name))
+
+
+def generate(
+    name: str = "generated",
+    *,
+    rate: float | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    start: str = "2026-01-01 00:00:00",
+    disorder: str | int = 0,
+    partitions: int = 1,
+    columns: Mapping[str, str | tuple[Any, ...]] | None = None,
+) -> Stream:
+    """A stream made by a seeded generator: `ps.generate(rate=1000, rows=1_000_000)`.
+
+    Events carry `ts` (from `start`, `rate` events a second of event time, up to `disorder` out of order), `key` and
+    `value`, or the `columns` asked for. Without `rows` it never ends and keeps pace with the clock.
+    """
+    from penstock.engine.source.generate import declare
+
+    reader, schema = declare(name, rate, rows, seed, start, disorder, partitions, columns)
+    assert isinstance(reader, Generated)
+    made = Stream(Source((), schema, name=name, reader=reader))
+    return made.disorder(disorder) if disorder else made.disorder("0 s")
+
+
+def from_spark(frame: DataFrame, *, name: str = "spark", time: str | Sequence[str] | None = None) -> Stream:
+    """Take any Structured Streaming DataFrame as a stream.
+
+    Its micro-batches go through a durable inbox, each under its batch id, so nothing is read twice.
+    """
+    if not getattr(frame, "isStreaming", False):
+        raise UserError(
+            f"from_spark(name='{name}'): this DataFrame is not a stream", hint="use spark.readStream, or read_parquet"
+        )
+    from penstock.engine.source.inbox import schema_of_frame
+
+    return Stream(Source((), schema_of_frame(frame, time), name=name, reader=Inbox(frame)))
+
+
+__all__ = ["MemoryTarget", "Stream", "from_spark", "generate", "stream"]

@@ -1,0 +1,308 @@
+"""What runs inside Spark tasks: the scan of an epoch's input, and the merge of a bucket.
+
+A task is a plain function of its arguments. It reads files that the epoch's plan names, writes files under names
+nobody else has, and reports. Running it twice is harmless: only what is reported, and then committed, counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.source import Files, Generated
+from penstock.engine.checkpoint import Output
+from penstock.engine.exchange import REPORT, Parcel, decode, encode, scatter
+from penstock.engine.pipeline import Exchange, Pipeline
+from penstock.engine.sink.target import Staging
+from penstock.engine.source.known import Known
+from penstock.engine.source.promise import Checker
+from penstock.engine.source.read import columns_to_read, read
+from penstock.engine.source.split import Split
+from penstock.engine.state import Change, Run, UnitKey, read_run, write_run
+from penstock.engine.storage import Storage
+from penstock.errors import PenstockError
+from penstock.kernels.duck import limit_memory
+from penstock.kernels.fold import fold, frontier_of, is_tickable, tick, ticks
+
+#: Windows per unit: enough that a query has few units, few enough that a unit is a useful thing to move or drop.
+UNIT_WINDOWS = 1024
+
+_pipelines: dict[str, Pipeline] = {}
+_tuned = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the tasks of one epoch share."""
+
+    digest: str
+    blob: bytes = field(repr=False)
+    epoch: int = 0
+    buckets: int = 1
+    checkpoint: Storage | None = None
+    stagings: dict[str, Staging] = field(default_factory=dict)
+    batch_rows: int = 4_000_000
+    memory: str = "2GB"
+    fault: str | None = None
+
+    def pipeline(self) -> Pipeline:
+        """The query; unpacked once per worker, not once per task."""
+        if self.digest not in _pipelines:
+            _pipelines.clear()
+            _pipelines[self.digest] = pickle.loads(self.blob)
+        return _pipelines[self.digest]
+
+
+@dataclass
+class Report:
+    """What a task tells the driver."""
+
+    task: str
+    rows: int = 0
+    seconds: float = 0.0
+    promises: list[Any] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    dead: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    error: PenstockError | None = None
+
+
+def _tune(job: Job) -> None:
+    """Once per worker: Spark's daemon runs a full garbage collection after every task, over everything imported.
+
+    Freezing what is there takes tens of milliseconds off each task.
+    """
+    global _tuned
+    if not _tuned:
+        limit_memory(job.memory)
+        gc.collect()
+        gc.freeze()
+        _tuned = True
+
+
+def _fail_if_asked(job: Job, point: str) -> None:
+    """Pull the plug inside a worker, once, when a test asked for it by `point=marker file`."""
+    if job.fault and job.fault.startswith(point + "="):
+        marker = job.fault.split("=", 1)[1]
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), 9)
+
+
+def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int, Parcel]]:
+    """Read splits, check promises, run the flows of stage 0, send parcels; one report at the end."""
+    work = list(assignments)  # Consumed whole: a worker that leaves input unread is not reused.
+    report = Report(task=f"s{index:03d}")
+    began = time.perf_counter()
+    parcels: list[tuple[int, Parcel]] = []
+    try:
+        pipeline = job.pipeline()
+        _fail_if_asked(job, "scan")
+        reached: dict[str, list[pa.Table]] = {}
+        letters: list[pa.Table] = []
+        for record in work:
+            assignment = json.loads(record)
+            for table in _events(job, pipeline, assignment, report, letters):
+                report.rows += table.num_rows
+                for target, tables in pipeline.flow(assignment["source"], table).items():
+                    reached.setdefault(target, []).extend(tables)
+        if letters:
+            _count_letters(letters, report)
+            report.outputs.append(job.stagings["dead"].write(pa.concat_tables(letters), job.epoch, report.task))
+        parcels = _send(job, pipeline, reached, report, (index,))
+    except PenstockError as error:
+        report.error = error
+    report.seconds = time.perf_counter() - began
+    _tune(job)
+    yield from parcels
+    yield job.buckets, Parcel(REPORT, (index,), pickle.dumps(report))
+
+
+def _events(
+    job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: Report, letters: list[pa.Table]
+) -> Iterator[pa.Table]:
+    """The good events of an assignment in arrival order, gathered into tables worth a query."""
+    source = pipeline.nodes[assignment["source"]].operator
+    assert isinstance(source, Source)
+    names = columns_to_read(source.schema, pipeline.needed(assignment["source"]), source.promises)
+    checker = Checker(source.promises, source.schema)
+    pending: list[pa.Table] = []
+    rows = 0
+    for stored, known in assignment["splits"]:
+        split = Split.from_json(stored)
+        batch = _read(split, source, names)
+        checked = checker.check(batch, split, None if known is None else Known.from_json(known, source.schema))
+        report.promises.append((assignment["source"], checked.report))
+        letters.extend(t for t in (batch.malformed, checked.rejected) if t.num_rows)
+        pending.append(checked.events)
+        rows += checked.events.num_rows
+        if rows >= job.batch_rows:
+            yield pa.concat_tables(pending)
+            pending, rows = [], 0
+    if rows:
+        yield pa.concat_tables(pending)
+
+
+def _read(split: Split, source: Source, names: Sequence[str]) -> Any:
+    if isinstance(source.reader, Generated):
+        from penstock.engine.source.generate import read_generated
+
+        return read_generated(split, source.reader, source.schema)
+    options = dict(source.reader.options) if isinstance(source.reader, Files) else {}
+    return read(split, source.schema, names, source.promises, options)
+
+
+def _count_letters(letters: Sequence[pa.Table], report: Report) -> None:
+    for table in letters:
+        for pair in table["reason"].value_counts().to_pylist():
+            report.dead[pair["values"]] = report.dead.get(pair["values"], 0) + pair["counts"]
+
+
+def _send(
+    job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: Report, origin: tuple[int, ...]
+) -> list[tuple[int, Parcel]]:
+    """Parcels for the aggregates that rows have reached; results for the sinks they have."""
+    parcels: list[tuple[int, Parcel]] = []
+    for target, tables in reached.items():
+        exchange = pipeline.exchanges.get(target)
+        if exchange is None:
+            table = pa.concat_tables(tables)
+            report.counts[target] = report.counts.get(target, 0) + table.num_rows
+            report.outputs.append(job.stagings[target].write(table, job.epoch, report.task))
+            continue
+        if exchange.by_count:
+            rows = pa.concat_tables(tables)
+        else:
+            rows = exchange.kernel.merge(tables) if len(tables) > 1 else tables[0]
+        for bucket, part in scatter(rows, exchange.spread, job.buckets):
+            parcels.append((bucket, Parcel(exchange.edge, origin, encode(part))))
+    return parcels
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What the merge of an epoch knows beyond the parcels: state before it, and the punctuations after its events."""
+
+    units: dict[UnitKey, tuple[Run, ...]]
+    closers: dict[str, tuple[Pattern, ...]]
+    since: dict[str, int | None] = field(default_factory=dict)
+
+
+def merge(
+    job: Job, merging: Merge, level: int, bucket: int, parcels: Iterable[tuple[int, Parcel]]
+) -> Iterator[tuple[int, Parcel]]:
+    """One bucket of one level: fold parcels into state, close what is complete, run the flows behind it."""
+    arrived: dict[int, list[Parcel]] = {}
+    for _, parcel in parcels:
+        arrived.setdefault(parcel.edge, []).append(parcel)
+    report = Report(task=f"b{level}{bucket:03d}")
+    began = time.perf_counter()
+    out: list[tuple[int, Parcel]] = []
+    if bucket < job.buckets:
+        try:
+            pipeline = job.pipeline()
+            _fail_if_asked(job, "merge")
+            reached: dict[str, list[pa.Table]] = {}
+            for exchange in pipeline.at_level(level):
+                sent = sorted(arrived.pop(exchange.edge, ()), key=lambda p: p.origin)
+                delta = [decode(p.payload) for p in sent]
+                result = _fold_bucket(job, merging, exchange, bucket, delta, report)
+                if result.num_rows:
+                    report.counts[exchange.id] = result.num_rows
+                    for target, tables in pipeline.flow(exchange.id, result).items():
+                        reached.setdefault(target, []).extend(tables)
+            out = _send(job, pipeline, reached, report, (level, bucket))
+        except PenstockError as error:
+            report.error = error
+        report.seconds = time.perf_counter() - began
+        _tune(job)
+        yield job.buckets, Parcel(REPORT, (level, bucket), pickle.dumps(report))
+    yield from out
+    # Parcels for later levels, and reports, go on to where they are wanted.
+    for edge, waiting in arrived.items():
+        for parcel in waiting:
+            yield (job.buckets if edge == REPORT else bucket), parcel
+
+
+def _fold_bucket(
+    job: Job, merging: Merge, exchange: Exchange, bucket: int, delta: list[pa.Table], report: Report
+) -> pa.Table:
+    assert job.checkpoint is not None
+    closers = merging.closers.get(exchange.id, ())
+    if exchange.by_count or exchange.landmark:
+        from penstock.engine.special import fold_special
+
+        return fold_special(job, merging, exchange, bucket, delta, closers, report)
+    stored: list[tuple[str, pa.Table]] = []
+    keys: dict[str, UnitKey] = {}
+    for key, runs in merging.units.items():
+        if key.operator == exchange.id and key.bucket == bucket:
+            for run in runs:
+                if _may_close(run, closers, exchange):
+                    stored.append((run.name, read_run(job.checkpoint, key, run)))
+                    keys[run.name] = key
+    folded = fold(exchange.kernel, delta, stored, closers, exchange.closing)
+    changes: dict[UnitKey, Change] = {}
+    for name in folded.dropped:
+        before = changes.get(keys[name], Change(keys[name]))
+        changes[keys[name]] = Change(before.key, (*before.dropped, name), before.skipped, before.added)
+    for name, rows in folded.skipped:
+        before = changes.get(keys[name], Change(keys[name]))
+        changes[keys[name]] = Change(before.key, before.dropped, (*before.skipped, (name, rows)), before.added)
+    if folded.rest is not None:
+        for key, run in write_units(job, exchange, bucket, folded.rest):
+            before = changes.get(key, Change(key))
+            changes[key] = Change(key, before.dropped, before.skipped, (*before.added, run))
+    report.changes.extend(changes.values())
+    return folded.output
+
+
+def _may_close(run: Run, closers: Sequence[Pattern], exchange: Exchange) -> bool:
+    """Whether some closer can match a row of the run, judged by what the manifest says of it."""
+    for closer in closers:
+        frontier = frontier_of(closer, exchange.closing)
+        if frontier is None or run.low is None or exchange.closing is None:
+            return True
+        bound, inclusive = frontier
+        at = tick(bound, exchange.kernel.output_schema.type_of(exchange.closing))
+        if run.low < at or (inclusive and run.low == at):
+            return True
+    return False
+
+
+def write_units(
+    job: Job, exchange: Exchange, bucket: int, table: pa.Table
+) -> Iterator[tuple[UnitKey, Run]]:
+    """Store rows, sorted by the closing attribute, as one run per group of windows."""
+    assert job.checkpoint is not None
+    column = table[exchange.closing] if exchange.closing is not None else None
+    if column is None or not is_tickable(column.type) or column.null_count:
+        key = UnitKey(exchange.id, bucket)
+        yield key, write_run(job.checkpoint, key, job.epoch, table, None, None)
+        return
+    values = ticks(column)
+    slide = getattr(exchange.window, "slide", None)
+    if slide is None:
+        cuts, groups = [0, len(values)], [0]
+    else:
+        group = (values - exchange.window.origin) // (slide * UNIT_WINDOWS)  # type: ignore[union-attr]
+        starts = [0, *((group[1:] != group[:-1]).nonzero()[0] + 1).tolist()]
+        cuts, groups = [*starts, len(values)], [int(group[s]) for s in starts]
+    for k, number in enumerate(groups):
+        part = table.slice(cuts[k], cuts[k + 1] - cuts[k])
+        key = UnitKey(exchange.id, bucket, number)
+        low, high = int(values[cuts[k]]), int(values[cuts[k + 1] - 1])
+        yield key, write_run(job.checkpoint, key, job.epoch, part, low, high)

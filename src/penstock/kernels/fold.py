@@ -1,0 +1,157 @@
+"""One epoch of an aggregate: fold new partials in, close what is complete, keep the rest.
+
+Pure: state comes in as tables and goes out as instructions. Stored runs are sorted by the closing attribute, so a
+frontier ("everything below x is complete") takes a prefix of each and leaves the remainder where it lies. Cost thus
+follows what arrives and what closes. Closers of other kinds (a key is complete, a conjunction) rewrite only the
+runs in which they find something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import Range
+
+
+class Folding(Protocol):
+    """What `fold` needs of an aggregate kernel."""
+
+    def merge(self, tables: Sequence[pa.Table]) -> pa.Table: ...
+    def finalize(self, partials: pa.Table) -> pa.Table: ...
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What happened: results, and what is to become of each stored run."""
+
+    output: pa.Table
+    rest: pa.Table | None
+    dropped: tuple[str, ...] = ()
+    skipped: tuple[tuple[str, int], ...] = ()
+    closed_rows: int = 0
+    statistics: dict[str, Any] = field(default_factory=dict)
+
+
+def frontier_of(closer: Pattern, closing: str | None) -> tuple[Any, bool] | None:
+    """(bound, inclusive) if the closer says no more than "everything up to the bound", else None."""
+    if closing is None or closer.restricted != (closing,):
+        return None
+    restriction = closer[closing]
+    if isinstance(restriction, Range) and restriction.low is None and restriction.high is not None:
+        return restriction.high, restriction.high_closed
+    return None
+
+
+def ticks(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A sorted time or integer column as integers, without copying if it is one piece."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    return np.asarray(column.cast(pa.int64()))
+
+
+def tick(value: Any, t: pa.DataType) -> int:
+    """A bound as the same kind of integer."""
+    if pa.types.is_date32(t):
+        return int(pa.scalar(value, t).cast(pa.int32()).as_py())
+    return int(pa.scalar(value, t).cast(pa.int64()).as_py())
+
+
+def is_tickable(t: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(t) or pa.types.is_date32(t) or pa.types.is_integer(t))
+
+
+def sort_by(table: pa.Table, closing: str | None) -> pa.Table:
+    """Sorted by the closing attribute, nulls last, in one piece."""
+    if closing is None or table.num_rows < 2:
+        return table.combine_chunks()
+    column = table[closing]
+    if is_tickable(column.type) and not column.null_count:
+        values = ticks(column)
+        if bool(np.all(values[:-1] <= values[1:])):
+            return table.combine_chunks()
+        return table.take(pa.array(np.argsort(values, kind="stable"))).combine_chunks()
+    return table.take(pc.sort_indices(table, [(closing, "ascending")])).combine_chunks()
+
+
+def prefix_length(table: pa.Table, closing: str, bound: Any, inclusive: bool) -> int:
+    """How many rows of a sorted table lie at or below the bound."""
+    column = table[closing]
+    if not is_tickable(column.type) or column.null_count:
+        mask = pc.less_equal(column, bound) if inclusive else pc.less(column, bound)
+        return int(pc.sum(mask).as_py() or 0)
+    side = "right" if inclusive else "left"
+    return int(np.searchsorted(ticks(column), tick(bound, column.type), side=side))
+
+
+def matching(table: pa.Table, closers: Sequence[Pattern]) -> pa.BooleanArray:
+    """The rows that some closer matches."""
+    mask: Any = pa.array(np.zeros(table.num_rows, dtype=bool))
+    for closer in closers:
+        mask = pc.or_(mask, closer.matches(table))
+    return mask
+
+
+def fold(
+    kernel: Folding,
+    delta: Sequence[pa.Table],
+    stored: Sequence[tuple[str, pa.Table]],
+    closers: Sequence[Pattern],
+    closing: str | None,
+) -> Folded:
+    """Fold `delta` into state and close the groups that `closers` match.
+
+    `stored` are those runs in which a closer may find something; runs that cannot be touched need not be given.
+    """
+    frontiers = [f for c in closers if (f := frontier_of(c, closing))]
+    others = [c for c in closers if frontier_of(c, closing) is None]
+    done: list[pa.Table] = []
+    rest: list[pa.Table] = []
+    dropped: list[str] = []
+    skipped: list[tuple[str, int]] = []
+    for name, table in stored:
+        cut = max((prefix_length(table, closing, *f) for f in frontiers), default=0) if closing else 0
+        if cut:
+            done.append(table.slice(0, cut))
+        remaining = table.slice(cut)
+        if others and remaining.num_rows:
+            mask = matching(remaining, others)
+            if pc.any(mask).as_py():
+                done.append(remaining.filter(mask))
+                rest.append(remaining.filter(pc.invert(mask)))
+                dropped.append(name)
+                continue
+        if cut == table.num_rows:
+            dropped.append(name)
+        elif cut:
+            skipped.append((name, cut))
+    fresh = kernel.merge(delta) if delta else None
+    if fresh is not None and fresh.num_rows:
+        if closers:
+            mask = matching(fresh, closers)
+            done.append(fresh.filter(mask))
+            rest.append(fresh.filter(pc.invert(mask)))
+        else:
+            rest.append(fresh)
+    closed = [t for t in done if t.num_rows]
+    output = kernel.finalize(kernel.merge(closed) if len(closed) > 1 or stored else _one(kernel, closed))
+    kept = [t for t in rest if t.num_rows]
+    new = sort_by(kernel.merge(kept) if len(kept) > 1 else kept[0], closing) if kept else None
+    return Folded(
+        output=output,
+        rest=new,
+        dropped=tuple(dropped),
+        skipped=tuple(skipped),
+        closed_rows=sum(t.num_rows for t in closed),
+    )
+
+
+def _one(kernel: Folding, closed: Sequence[pa.Table]) -> pa.Table:
+    """Partials of this epoch alone are one row per group already."""
+    return closed[0] if closed else kernel.merge([])
