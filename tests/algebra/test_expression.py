@@ -1,8 +1,5 @@
 """Expressions: Spark SQL in, checked DuckDB SQL out."""
 
-# Naive moments mean UTC throughout.
-# ruff: noqa: DTZ001
-
 from __future__ import annotations
 
 import math
@@ -68,6 +65,8 @@ ROW = {
         ("ts + interval 1 hour", "timestamp", datetime(2026, 1, 31, 11, 20, 30, 500000)),
         ("ts >= timestamp '2026-01-31 10:20:30'", "boolean", True),
         ("ts < '2026-01-31 10:20:30'", "boolean", False),
+        ("ts > '2026-01-31 12:20:30+02:00'", "boolean", True),
+        ("ts between '2026-01-31 12:20:30+02:00' and '2026-01-31 12:20:31+02:00'", "boolean", True),
         ("date_format(ts, 'yyyy-MM-dd HH:mm')", "string", "2026-01-31 10:20"),
         ("hour(ts)", "bigint", 10),
         ("if(a > 1, 'x', 'y')", "string", "x"),

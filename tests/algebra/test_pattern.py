@@ -1,8 +1,5 @@
 """Restrictions and patterns: matching, containment, intersection, text and JSON."""
 
-# Naive moments mean UTC throughout.
-# ruff: noqa: DTZ001, DTZ901
-
 from __future__ import annotations
 
 import json

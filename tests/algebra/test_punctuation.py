@@ -1,8 +1,5 @@
 """Punctuation sets and grammaticality."""
 
-# Naive moments mean UTC throughout.
-# ruff: noqa: DTZ001
-
 from __future__ import annotations
 
 import json

@@ -1,8 +1,5 @@
 """Schemas and the types of their attributes."""
 
-# Naive moments mean UTC throughout.
-# ruff: noqa: DTZ001
-
 from __future__ import annotations
 
 import json

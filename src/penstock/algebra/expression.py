@@ -276,7 +276,11 @@ def _keep_spark_semantics(tree: exp.Expr, schema: Schema) -> exp.Expr:
     def rewrite(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.DataType) and node.this in (_Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ):
             return exp.DataType.build("timestamp", dialect="duckdb")
-        if isinstance(node, exp.Mod | exp.IntDiv) and not _nonzero(node.expression):
+        if isinstance(node, exp.Literal) and node.is_string and isinstance(node.parent, exp.Predicate):
+            # Beside a timestamp DuckDB would read such a text as one, and skip its offset.
+            if not _local_time(node) and any(kind(n) == "TIMESTAMP" for n in node.parent.iter_expressions()):
+                return _cast(exp.TryCast(this=node.copy(), to=exp.DataType.build("timestamp", dialect="duckdb")), kind)
+        elif isinstance(node, exp.Mod | exp.IntDiv) and not _nonzero(node.expression):
             node.set("expression", exp.Nullif(this=exp.paren(node.expression.copy()), expression=exp.Literal.number(0)))
         elif isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
             if str(node.expression.unit).upper() in _DATE_UNITS and kind(node.this) == "DATE":
@@ -353,7 +357,7 @@ def _cast(node: exp.Cast, kind: Callable[[exp.Expr], str]) -> exp.Expr:
 
 def _local_time(node: exp.Expr) -> bool:
     """Whether a text is known to name no offset from UTC."""
-    return isinstance(node, exp.Literal) and not re.search(r"[+-]\d\d(:?\d\d)?\s*$|[A-Za-z]\s*$", node.name[10:])
+    return isinstance(node, exp.Literal) and not _OFFSET.search(node.name[10:])
 
 
 #: Spark functions that sqlglot leaves alone and DuckDB lacks, or has with another meaning.
@@ -373,6 +377,7 @@ _SPARK_ONLY = {
 _CAST_FUNCTIONS = frozenset(["bigint", "smallint", "tinyint", "float", "boolean"])
 _DAYS_OF_WEEK = frozenset(["DAYOFWEEK", "DOW"])
 _DATE_UNITS = frozenset(["DAY", "DAYS", "WEEK", "WEEKS", "MONTH", "MONTHS", "QUARTER", "YEAR", "YEARS"])
+_OFFSET = re.compile(r"([+-]\d\d(:?\d\d)?|[A-Za-z])\s*$")
 _Type = exp.DataType.Type
 
 

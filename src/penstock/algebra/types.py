@@ -219,7 +219,7 @@ def _coerce(value: object, t: pa.DataType) -> Value | None:
                 return None
             naive = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
             # Rebuilt, so that subclasses (pandas) and `fold` cannot make equal moments differ.
-            return datetime(*naive.timetuple()[:6], naive.microsecond)  # noqa: DTZ001 (naive means UTC here)
+            return datetime(*naive.timetuple()[:6], naive.microsecond)
         return datetime.combine(value, _MIDNIGHT) if isinstance(value, date) else None
     raise UserError(f"type '{t}' is not a type of an attribute")
 
