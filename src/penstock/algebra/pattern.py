@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 
 from penstock.algebra.restriction import (
     ANY,
+    Cut,
     Restriction,
     at_least,
     at_most,
     between,
+    encloses,
     equal,
     greater,
     less,
@@ -114,7 +116,13 @@ class Pattern:
     @cached_property
     def is_empty(self) -> bool:
         """Whether no event can match."""
-        return any(r.is_empty(a.type) for a, r in zip(self.schema, self.restrictions, strict=True))
+        return any(extent is not None and not extent for extent in self._extents)
+
+    @cached_property
+    def _extents(self) -> tuple[list[tuple[Cut, Cut]] | None, ...]:
+        """The extent of each restriction, None for `*`; kept, since sets compare patterns again and again."""
+        pairs = zip(self.schema, self.restrictions, strict=True)
+        return tuple(None if r is ANY else r.extent(a.type) for a, r in pairs)
 
     def describes(self, attributes: Iterable[str]) -> bool:
         """Whether all attributes outside the given ones are `*`, so that the pattern speaks of whole groups.
@@ -147,8 +155,8 @@ class Pattern:
         """
         self._same(other)
         return other.is_empty or all(
-            r is ANY or r.contains(o, a.type)
-            for a, r, o in zip(self.schema, self.restrictions, other.restrictions, strict=True)
+            mine is None or (its is not None and encloses(mine, its))
+            for mine, its in zip(self._extents, other._extents, strict=True)
         )
 
     def intersect(self, other: Pattern) -> Pattern:

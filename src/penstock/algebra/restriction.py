@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any, final
 
@@ -38,6 +38,10 @@ Cut = tuple[int, Any, int]
 _BEFORE_ALL: Cut = (-1, None, 0)
 _BEHIND_ALL: Cut = (1, None, 0)
 _WIDE = Context(prec=80)
+
+
+def _plain_cut(value: Any, side: int) -> Cut:
+    return (0, value, side)
 
 
 class Restriction(ABC):
@@ -170,7 +174,8 @@ class Equal(Restriction):
         return {"equal": value_to_json(self.value)}
 
     def extent(self, t: pa.DataType | None = None) -> list[tuple[Cut, Cut]]:
-        return _merged([(_cut(self.value, 0, t), _cut(self.value, 1, t))])
+        cut = _cutter(t)
+        return _merged([(cut(self.value, 0), cut(self.value, 1))])
 
     def text(self) -> str:
         return value_text(self.value)
@@ -211,7 +216,8 @@ class OneOf(Restriction):
         return {"one_of": [value_to_json(v) for v in self.values]}
 
     def extent(self, t: pa.DataType | None = None) -> list[tuple[Cut, Cut]]:
-        return _merged([(_cut(v, 0, t), _cut(v, 1, t)) for v in self.values])
+        cut = _cutter(t)
+        return _merged([(cut(v, 0), cut(v, 1)) for v in self.values])
 
     def text(self) -> str:
         return "{" + ", ".join(map(value_text, self.values)) + "}"
@@ -234,11 +240,11 @@ class Range(Restriction):
             else:
                 _check(end)
 
-    def low_cut(self, t: pa.DataType | None = None) -> Cut:
-        return _BEFORE_ALL if self.low is None else _cut(self.low, 0 if self.low_closed else 1, t)
+    def low_cut(self, cut: Callable[[Any, int], Cut] = _plain_cut) -> Cut:
+        return _BEFORE_ALL if self.low is None else cut(self.low, 0 if self.low_closed else 1)
 
-    def high_cut(self, t: pa.DataType | None = None) -> Cut:
-        return _BEHIND_ALL if self.high is None else _cut(self.high, 1 if self.high_closed else 0, t)
+    def high_cut(self, cut: Callable[[Any, int], Cut] = _plain_cut) -> Cut:
+        return _BEHIND_ALL if self.high is None else cut(self.high, 1 if self.high_closed else 0)
 
     def matches(self, value: Any) -> bool:
         # `value == value` is false for NaN alone.
@@ -282,7 +288,8 @@ class Range(Restriction):
         }
 
     def extent(self, t: pa.DataType | None = None) -> list[tuple[Cut, Cut]]:
-        return _merged([(self.low_cut(t), self.high_cut(t))])
+        cut = _cutter(t)
+        return _merged([(self.low_cut(cut), self.high_cut(cut))])
 
     def text(self) -> str:
         low, high = value_text(self.low), value_text(self.high)
@@ -374,7 +381,8 @@ def union(restrictions: Iterable[Restriction], t: pa.DataType | None = None) -> 
         return [ANY]
     ranges = [r for r in given if isinstance(r, Range)]
     ranges += [Range(v, v, True, True) for v in {v for r in given for v in values_of(r)}]
-    ordered = sorted((r.low_cut(t), r.high_cut(t), i) for i, r in enumerate(ranges))
+    cut = _cutter(t)
+    ordered = sorted((r.low_cut(cut), r.high_cut(cut), i) for i, r in enumerate(ranges))
     merged: list[tuple[Cut, Range]] = []
     for low, high, i in ordered:
         if not low < high:
@@ -430,26 +438,29 @@ def _flat(mask: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
     return filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
 
 
-def _cut(value: Any, side: int, t: pa.DataType | None) -> Cut:
-    """The cut before (0) or behind (1) a value; for a type with a next value always a cut before a value."""
-    if t is None or not (pa.types.is_integer(t) or pa.types.is_decimal(t) or pa.types.is_date(t) or t in _STEPPED):
-        return (0, value, side)
-    if pa.types.is_date(t) or t == TIMESTAMP:
-        step = timedelta(days=1) if pa.types.is_date(t) else timedelta(microseconds=1)
-        if side and value >= type(value).max:
-            return _BEHIND_ALL
-        return (0, value + step * side, 0)
+def _cutter(t: pa.DataType | None) -> Callable[[Any, int], Cut]:
+    """The cut before (0) or behind (1) a value of a type; given a next value, always the cut before some value.
+
+    Made once per list of values: asking Arrow for the kind of a type costs more than the cut itself.
+    """
+    if t is None:
+        return _plain_cut
+    if t == TIMESTAMP or pa.types.is_date(t):
+        step = timedelta(microseconds=1) if t == TIMESTAMP else timedelta(days=1)
+        last = datetime.max if t == TIMESTAMP else date.max
+        return lambda value, side: _BEHIND_ALL if side and value >= last else (0, value + step if side else value, 0)
     if pa.types.is_decimal(t):
+        unit = Decimal(1).scaleb(-t.scale, _WIDE)
         top = Decimal(10**t.precision - 1).scaleb(-t.scale, _WIDE)
-        low, high = top.copy_negate(), top
-        following = _WIDE.add(Decimal(value), Decimal(side).scaleb(-t.scale, _WIDE))
-    else:
-        low, high = (0, 1) if t == pa.bool_() else integer_range(t)  # type: ignore[assignment]
-        following = value + side
-    return _BEFORE_ALL if following <= low else _BEHIND_ALL if following > high else (0, following, 0)
+        return lambda value, side: _clipped(_WIDE.add(value, unit if side else 0), top.copy_negate(), top)
+    if pa.types.is_integer(t) or t == pa.bool_():
+        low, high = (0, 1) if t == pa.bool_() else integer_range(t)
+        return lambda value, side: _clipped(value + side, low, high)
+    return _plain_cut
 
 
-_STEPPED = (pa.bool_(), TIMESTAMP)
+def _clipped(value: Any, low: Any, high: Any) -> Cut:
+    return _BEFORE_ALL if value <= low else _BEHIND_ALL if value > high else (0, value, 0)
 
 
 def _merged(intervals: list[tuple[Cut, Cut]]) -> list[tuple[Cut, Cut]]:
