@@ -7,7 +7,7 @@ assert. Task: `read` turns a split into a batch, `Checker` separates the events 
 from penstock.engine.source.frontier import PromiseState, assign, plan_known, plan_tasks
 from penstock.engine.source.known import Known
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
-from penstock.engine.source.listing import SourceReader, open_reader
+from penstock.engine.source.listing import SourceReader, open_reader, reader_options
 from penstock.engine.source.promise import Checked, Checker, check
 from penstock.engine.source.read import Batch, read
 from penstock.engine.source.split import Split
@@ -27,4 +27,5 @@ __all__ = [
     "plan_known",
     "plan_tasks",
     "read",
+    "reader_options",
 ]

@@ -54,8 +54,7 @@ class Budget:
             self.bytes = max(0, self.bytes - unit.bytes)
         return True
 
-    @property
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         return bool(self.taken) and (self.rows == 0 or self.bytes == 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.algebra.operator import Source
 from penstock.algebra.source import Files
@@ -28,6 +28,13 @@ from penstock.errors import SourceError, UserError
 _SMALLEST_TEXT = 1 << 20
 
 
+class Listed(Protocol):
+    """Where files come from: what may be read now, in order, and the short name of each."""
+
+    def candidates(self) -> tuple[Candidate, ...]: ...
+    def name_of(self, address: str) -> str: ...
+
+
 @dataclass(frozen=True)
 class Cursor:
     """The one file that is read in part: everything from `position` (row or byte) on is still to come."""
@@ -45,11 +52,11 @@ class FilesReader:
     read, and read again from there after a crash.
     """
 
-    def __init__(self, source: Source, files: Files) -> None:
+    def __init__(self, source: Source, files: Files, folder: Listed | None = None) -> None:
         self.source = source
         self.files = files
         self.waiting: tuple[tuple[str, str], ...] = ()
-        self._folder = Folder(source.name, files)
+        self._folder: Listed = folder if folder is not None else Folder(source.name, files)
         self._options = dict(files.options)
         self._settle = float(self._options.get("settle", 1.0))
         self._done: dict[str, tuple[int, int]] = {}
@@ -186,19 +193,25 @@ class FilesReader:
 
     def _next_units(self, files: Iterator[Candidate], budget: Budget) -> Iterator[tuple[Candidate, Unit]]:
         for file in files:
-            if budget.spent:
+            if budget.is_spent():
                 return
             try:
                 units, per_row = self._units(file, budget)
             except NotReady as why:
                 self.waiting = (*self.waiting, (file.address, str(why)))
                 continue
+            empty = True
             for unit in units:
+                empty = False
                 if not budget.take(unit, int(unit.bytes / per_row)):
                     return
                 yield file, unit
-                if budget.spent:
+                if budget.is_spent():
                     return
+            if empty:
+                # No split will ever name it, so it is ticked off here.
+                self._done[file.name] = (file.size, file.mtime_ns)
+                self._delta.append([file.name, file.size, file.mtime_ns])
 
     def _units(self, file: Candidate, budget: Budget) -> tuple[Iterator[Unit], float]:
         start = self._cursor.position if self._cursor is not None and self._cursor.name == file.name else 0

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from penstock.algebra.operator import Source
 from penstock.algebra.source import Files, Generated
 from penstock.engine.source.files import FilesReader
+from penstock.engine.source.generate import GeneratedReader
+from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.split import Split
 from penstock.errors import UserError
 
@@ -45,11 +47,15 @@ def open_reader(source: Source, inbox_path: str | None = None) -> SourceReader:
     if isinstance(reader, Files):
         return FilesReader(source, reader)
     if isinstance(reader, Generated):
-        from penstock.engine.source.generate import GeneratedReader
-
         return GeneratedReader(source, reader)
     if inbox_path is None:
         raise UserError(f"stream '{source.name}' comes from Spark and has no inbox", hint="start it with a checkpoint")
-    from penstock.engine.source.inbox import InboxReader
-
     return InboxReader(source, inbox_path)
+
+
+def reader_options(source: Source) -> dict[str, Any]:
+    """What `read` needs to know besides the split: format options, or the declaration of a generator."""
+    reader = source.reader
+    if isinstance(reader, Files):
+        return dict(reader.options)
+    return {"generated": reader} if isinstance(reader, Generated) else {}

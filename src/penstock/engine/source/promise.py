@@ -176,7 +176,7 @@ def _check_disorder(
 ) -> None:
     column = table.column(promise.attribute)
     at = _countable(column, counted)
-    ticks = column_ticks(column) if at is None else column_ticks(column.take(pa.array(at)))
+    ticks = column_ticks(column) if at is None else column_ticks(column.take(pa.array(at, pa.int64())))
     if not len(ticks):
         return
     prefix = known.highs.get(promise.attribute, LOWEST)
@@ -203,7 +203,7 @@ def _check_keys(
     column = table.column(promise.past)
     at = _countable(column, counted)
     codes = _codes(table, promise, schema)
-    ticks = column_ticks(column if at is None else column.take(pa.array(at)))
+    ticks = column_ticks(column if at is None else column.take(pa.array(at, pa.int64())))
     codes = codes if at is None else codes[at]
     if not len(ticks):
         return keys
@@ -240,7 +240,7 @@ def _limit_texts(schema: Schema, attribute: str, limits: Ticks) -> list[str]:
 def _rejected(batch: Batch, split: Split, schema: Schema, verdicts: _Verdicts) -> pa.Table:
     at = np.flatnonzero(verdicts.mask)
     found = [verdicts.reasons[i] for i in at.tolist()]
-    time = batch.table.column(schema.times[0]).take(pa.array(at)).combine_chunks() if schema.times else None
+    time = batch.table.column(schema.times[0]).take(pa.array(at, pa.int64())).combine_chunks() if schema.times else None
     return letters(
         split.stream,
         split.path,

@@ -13,12 +13,15 @@ import pyarrow.parquet as pq
 
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Bounds, Disorder, InBand, Promise, WhenAll
+from penstock.algebra.source import Bounds, Disorder, Generated, InBand, Promise, WhenAll
 from penstock.algebra.types import type_text
 from penstock.engine.source.fit import Fit, Mask, convert, fit
+from penstock.engine.source.generate import generate_rows, split_rows
 from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters
 from penstock.engine.source.place import fingerprint, first_line, locate
+from penstock.engine.source.rows import Rows
 from penstock.engine.source.split import Split
+from penstock.engine.source.text import read_csv, read_json
 from penstock.engine.source.ticks import Ticks
 from penstock.errors import PenstockError, SchemaError, SourceError, UserError, did_you_mean
 
@@ -47,23 +50,6 @@ class Batch:
     def events(self, positions: Ticks) -> pa.Table:
         """Rows of the table with all their attributes."""
         return self.table.take(pa.array(positions)) if self.whole is None else self.whole(positions)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows as a format's reader gives them: declared attributes in declared types, plus what did not fit.
-
-    `bad` marks rows that are malformed, `reasons` says why by position, `raw` gives their text. `numbers` as in Batch.
-    """
-
-    table: pa.Table
-    first: int
-    punctuation: pa.ChunkedArray | None = None
-    bad: Mask | None = None
-    reasons: Mapping[int, str] = field(default_factory=dict)
-    raw: Callable[[Sequence[int]], list[str]] | None = None
-    numbers: Ticks | None = None
-    outcast: tuple[tuple[int, str, str], ...] = ()
 
 
 def columns_to_read(schema: Schema, needed: Iterable[str] | None, promises: Sequence[Promise]) -> tuple[str, ...]:
@@ -95,7 +81,7 @@ def read(
     names = columns_to_read(schema, columns_needed, promises)
     in_band = next((p.column for p in promises if isinstance(p, InBand)), None)
     if split.format == "generated":
-        raise UserError(f"stream '{split.stream}' is generated: use penstock.engine.source.generate.read_generated")
+        return _generated(split, schema, names, (options or {})["generated"])
     _unchanged(split, "changed since it was planned")
     try:
         rows = _read_rows(split, schema, names, in_band, options or {})
@@ -111,13 +97,20 @@ def read(
     return _sorted_out(split, schema, names, rows)
 
 
+def _generated(split: Split, schema: Schema, names: Sequence[str], reader: Generated) -> Batch:
+    index = split_rows(split, reader)
+
+    def whole(positions: Ticks) -> pa.Table:
+        return generate_rows(reader, schema, index[positions])
+
+    return Batch(generate_rows(reader, schema, index, names), first=split.start, numbers=index, whole=whole)
+
+
 def _read_rows(
     split: Split, schema: Schema, names: Sequence[str], in_band: str | None, options: Mapping[str, Any]
 ) -> Rows:
     if split.format == "parquet":
         return read_parquet(split, schema, names, in_band)
-    from penstock.engine.source.text import read_csv, read_json
-
     if split.format == "csv":
         return read_csv(split, schema, in_band, options)
     return read_json(split, schema, in_band)
@@ -228,8 +221,10 @@ def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows) 
     reasons.update(failed)
     bad[list(failed)] = True
     at = np.flatnonzero(bad)
-    texts = rows.raw([int(i) for i in at]) if rows.raw is not None else event_texts(table.take(pa.array(at)))
-    time = table.column(schema.times[0]).take(pa.array(at)).combine_chunks() if schema.times else None
+    texts = (
+        rows.raw([int(i) for i in at]) if rows.raw is not None else event_texts(table.take(pa.array(at, pa.int64())))
+    )
+    time = table.column(schema.times[0]).take(pa.array(at, pa.int64())).combine_chunks() if schema.times else None
     malformed = letters(
         split.stream, split.path, MALFORMED, [reasons[int(i)] for i in at], texts, all_numbers[at].tolist(), time
     )
@@ -259,7 +254,7 @@ def _punctuations(
     if band is None or rows.punctuation is None:
         return points, failed
     at = np.flatnonzero(band)
-    for i, text in zip(at, rows.punctuation.take(pa.array(at)).to_pylist()):
+    for i, text in zip(at, rows.punctuation.take(pa.array(at, pa.int64())).to_pylist()):
         try:
             points.append((int(before[i]), Pattern.parse(str(text), schema)))
         except UserError as error:

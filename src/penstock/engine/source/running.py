@@ -34,14 +34,14 @@ def below_running_max(ticks: Ticks, prefix: int, slack: int, floor: int = LOWEST
             running = before[: len(block)]
             running[0] = prefix
             np.maximum.accumulate(block[:-1], out=running[1:])
-            np.maximum(running, prefix, out=running)
-            # `limit` is the greatest of this block's limits, so only values below it need a closer look.
-            candidates = np.flatnonzero(block < limit) if slack else np.arange(len(block))
-            allowed = np.maximum(_less(running[candidates], slack), floor)
-            late = block[candidates] < allowed
-            if late.any():
-                found.append(candidates[late] + start)
-                limits.append(allowed[late])
+            np.maximum(running, max(prefix, LOWEST + slack), out=running)
+            running -= slack
+            if floor > LOWEST:
+                np.maximum(running, floor, out=running)
+            late = np.flatnonzero(block < running)
+            if len(late):
+                found.append(late + start)
+                limits.append(running[late])
         prefix = high
     if not found:
         return np.empty(0, np.int64), np.empty(0, np.int64), prefix

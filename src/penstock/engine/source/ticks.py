@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Ticks = np.ndarray[Any, np.dtype[np.int64]]
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (naive means UTC here)
+_EPOCH = datetime(1970, 1, 1)
 _FIRST_DAY = date(1970, 1, 1)
 
 
@@ -52,7 +52,7 @@ def from_tick(tick: int, t: pa.DataType) -> Any:
     (datetime.datetime(1970, 1, 1, 0, 0, 1), 7)
     """
     if pa.types.is_timestamp(t):
-        low, high = to_tick(datetime.min), to_tick(datetime.max)  # noqa: DTZ901 (naive means UTC here)
+        low, high = to_tick(datetime.min), to_tick(datetime.max)
         return _EPOCH + timedelta(microseconds=min(max(tick, low), high))
     if pa.types.is_date(t):
         return _FIRST_DAY + timedelta(days=min(max(tick, to_tick(date.min)), to_tick(date.max)))

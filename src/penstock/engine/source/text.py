@@ -1,0 +1,268 @@
+"""Reading CSV and JSON lines: fast while the text is as declared, exact about the rows that are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.json as arrow_json
+
+from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.types import type_text
+from penstock.engine.source.fit import Mask
+from penstock.engine.source.place import first_line, locate
+from penstock.engine.source.rows import Rows
+from penstock.engine.source.split import Split
+from penstock.engine.source.textcast import cast_texts
+from penstock.engine.source.ticks import Ticks
+from penstock.errors import SchemaError, SourceError, did_you_mean
+
+_BLOCK = 1 << 16
+# Types that the JSON reader converts exactly as `cast_texts` does; the others are read as text.
+_NATIVE = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.string()}
+
+
+def _bytes(split: Split) -> bytes:
+    place = locate(split.path)
+    with place.filesystem.open_input_file(place.path) as handle:
+        handle.seek(split.start)
+        return bytes(handle.read(split.stop - split.start))
+
+
+def _rows_before(split: Split, first_byte: int) -> int:
+    """How many lines come before a split: counted only when a row has to be named."""
+    place = locate(split.path)
+    lines, at = 0, first_byte
+    with place.filesystem.open_input_file(place.path) as handle:
+        handle.seek(first_byte)
+        while at < split.start and (block := handle.read(min(1 << 24, split.start - at))):
+            lines += block.count(b"\n")
+            at += len(block)
+    return lines
+
+
+def _with_band(schema: Schema, in_band: str | None) -> Schema:
+    if in_band is None or in_band in schema:
+        return schema
+    return schema.extend([Attribute(in_band, pa.string())])
+
+
+def read_csv(split: Split, schema: Schema, in_band: str | None, options: Mapping[str, Any]) -> Rows:
+    """Rows of a CSV split. Every field is read as text, then converted: one way, whatever the text holds."""
+    delimiter = str(options.get("delimiter", ","))
+    header = bool(options.get("header", True))
+    names, first_byte = _header(split, delimiter) if header else (list(schema.names), 0)
+    if in_band is not None and not header:
+        names.append(in_band)  # without a header the punctuation is the last column
+    for name in schema.names:
+        if name not in names:
+            raise SchemaError(
+                f"stream '{split.stream}': file '{split.path}' has no column '{name}' "
+                f"({type_text(schema.type_of(name))})",
+                hint=did_you_mean(name, names),
+            )
+    wanted = _with_band(schema, in_band if in_band in names else None)
+    ragged: list[tuple[int | None, str, str]] = []
+
+    def keep(row: Any) -> str:
+        ragged.append((row.number, f"{row.actual_columns} fields for {row.expected_columns} columns", row.text))
+        return "skip"
+
+    data = _bytes(split)
+    valid, undecodable = _decodable(data)
+    null = str(options.get("null", ""))
+    try:
+        texts = csv.read_csv(
+            pa.BufferReader(valid),
+            read_options=csv.ReadOptions(use_threads=False, column_names=names, block_size=_block_size(valid)),
+            parse_options=csv.ParseOptions(
+                delimiter=delimiter,
+                newlines_in_values=bool(options.get("multiline", False)),
+                invalid_row_handler=keep,
+            ),
+            convert_options=csv.ConvertOptions(
+                include_columns=list(wanted.names),
+                column_types={n: pa.string() for n in wanted.names},
+                null_values=[null],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise SourceError(
+            f"stream '{split.stream}': file '{split.path}' is no CSV: {first_line(error)}",
+            hint="quotes that never close? Values with newlines need multiline=True",
+        ) from None
+    table, bad, reasons = cast_texts({n: texts.column(n) for n in schema.names}, schema)
+    if undecodable:
+        bad, reasons = _blame_encoding(texts, bad, reasons)
+    total = texts.num_rows + len(ragged)
+    first = _rows_before(split, first_byte) if split.start > first_byte else 0
+    numbers: Ticks | None = None
+    if ragged:
+        taken = np.array([(n if n is not None else total) - 1 for n, _, _ in ragged], np.int64)
+        numbers = np.setdiff1d(np.arange(total, dtype=np.int64), taken) + first
+    outcast = tuple(
+        ((n if n is not None else total) - 1 + first, f"{why}", json.dumps(text, ensure_ascii=False))
+        for n, why, text in ragged
+    )
+
+    def raw(positions: Sequence[int]) -> list[str]:
+        return [json.dumps(row, ensure_ascii=False) for row in texts.take(pa.array(positions, pa.int64())).to_pylist()]
+
+    band = texts.column(in_band) if in_band is not None and in_band in names else None
+    return Rows(table, first, band, bad, reasons, raw, numbers, outcast)
+
+
+def _header(split: Split, delimiter: str) -> tuple[list[str], int]:
+    """The names in the first line of a file, and where the events begin."""
+    place = locate(split.path)
+    with place.filesystem.open_input_file(place.path) as handle:
+        line = b""
+        while b"\n" not in line and (block := handle.read(_BLOCK)):
+            line += block
+    line = line.partition(b"\n")[0]
+    end = len(line) + 1
+    text = line.removeprefix(b"\xef\xbb\xbf") + b"\n"
+    parsed = csv.read_csv(
+        pa.BufferReader(text),
+        read_options=csv.ReadOptions(autogenerate_column_names=True, use_threads=False),
+        parse_options=csv.ParseOptions(delimiter=delimiter),
+        convert_options=csv.ConvertOptions(
+            column_types={f"f{i}": pa.string() for i in range(text.count(delimiter.encode()) + 1)}
+        ),
+    )
+    return [str(c[0].as_py()).strip() for c in parsed.columns], end
+
+
+def _block_size(data: bytes) -> int:
+    # One block, so that no row straddles two; the reader's limit is a signed 32-bit size.
+    return min(max(len(data) + 1, 1 << 10), (1 << 31) - 1)
+
+
+def _decodable(data: bytes) -> tuple[bytes, bool]:
+    """The data as valid UTF-8; whether something had to be replaced for that."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", errors="replace").encode("utf-8"), True
+    return data, False
+
+
+def _blame_encoding(texts: pa.Table, bad: Mask | None, reasons: dict[int, str]) -> tuple[Mask, dict[int, str]]:
+    mask = np.zeros(texts.num_rows, bool) if bad is None else bad
+    for column in texts.columns:
+        found = pc.match_substring(column, "\ufffd").fill_null(False).to_numpy()
+        for i in np.flatnonzero(found).tolist():
+            reasons.setdefault(i, "text is not valid UTF-8")
+        mask = mask | found
+    return mask, reasons
+
+
+def read_json(split: Split, schema: Schema, in_band: str | None) -> Rows:
+    """Rows of a split of JSON lines: one object per line, attributes by name, others ignored."""
+    data, replaced = _decodable(_bytes(split))
+    starts = _line_starts(data)
+    wanted = _with_band(schema, in_band)
+    first = _rows_before(split, 0) if split.start else 0
+    texts = None if replaced else _plain_objects(data, starts, wanted)
+    if texts is not None:
+        return _from_objects(texts, schema, in_band, data, starts, first)
+    return _from_lines(data, starts, schema, wanted, in_band, first)
+
+
+def _line_starts(data: bytes) -> Ticks:
+    """Where each line begins, and the end of the data."""
+    buffer = np.frombuffer(data, np.uint8)
+    starts = np.concatenate([[0], np.flatnonzero(buffer == 10) + 1]).astype(np.int64)
+    return starts if starts[-1] == len(data) else np.append(starts, len(data))
+
+
+def _plain_objects(data: bytes, starts: Ticks, wanted: Schema) -> pa.Table | None:
+    """The lines by the fast reader, or None if it does not take all of them as they are."""
+    lines = len(starts) - 1
+    # The reader crashes the process on a line that is `null`, and takes two objects on a line for two rows.
+    if lines and not bool((np.frombuffer(data, np.uint8)[starts[:-1]] == ord("{")).all()):
+        return None
+    types = pa.schema([(a.name, a.type if a.type in _NATIVE else pa.string()) for a in wanted])
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(data),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=_block_size(data)),
+            parse_options=arrow_json.ParseOptions(explicit_schema=types, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return table if table.num_rows == lines else None
+
+
+def _from_objects(read: pa.Table, schema: Schema, in_band: str | None, data: bytes, starts: Ticks, first: int) -> Rows:
+    foreign = [a.name for a in schema if a.type not in _NATIVE]
+    bad: Mask | None = None
+    reasons: dict[int, str] = {}
+    columns = {n: read.column(n) for n in schema.names}
+    if foreign:
+        converted, bad, reasons = cast_texts({n: columns[n] for n in foreign}, schema.select(foreign))
+        columns.update({n: converted.column(n) for n in foreign})
+    table = pa.table([columns[n] for n in schema.names], schema=schema.arrow)
+
+    def raw(positions: Sequence[int]) -> list[str]:
+        return [data[starts[i] : starts[i + 1]].decode("utf-8").strip() for i in positions]
+
+    return Rows(table, first, read.column(in_band) if in_band is not None else None, bad, reasons, raw)
+
+
+def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_band: str | None, first: int) -> Rows:
+    """Line by line in the database: a bad line spoils itself only."""
+    lines = pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data))
+    paths = [f"/{n.replace('~', '~0').replace('/', '~1')}".replace("'", "''") for n in wanted.names]
+    picks = ", ".join(f"'{p}'" for p in paths)
+    source = pa.table({"line": lines})
+    connection = duckdb.connect(config={"threads": 1})
+    try:
+        connection.register("source", source)
+        found = connection.sql(
+            "SELECT trim(line, ' \t\r\n') = '' AS blank, ok, "
+            f"CASE WHEN ok THEN json_extract_string(line, [{picks}]) END AS texts "
+            "FROM (SELECT line, coalesce(CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' END, false) AS ok "
+            "FROM source)"
+        ).to_arrow_table()
+    finally:
+        connection.close()
+    blank = found.column("blank").to_numpy()
+    present = np.flatnonzero(~blank)
+    found, line_of = found.take(pa.array(present)), lines.take(pa.array(present))
+    ok = found.column("ok").to_numpy()
+    flat = found.column("texts").combine_chunks()
+    columns = {n: _nth(flat, i, len(wanted)) for i, n in enumerate(wanted.names)}
+    table, bad, reasons = cast_texts({n: columns[n] for n in schema.names}, schema)
+    mask = ~ok if bad is None else bad | ~ok
+    for i in np.flatnonzero(~ok).tolist():
+        reasons[i] = "not a JSON object"
+    unread = pc.match_substring(line_of, "\ufffd").to_numpy(zero_copy_only=False)
+    for i in np.flatnonzero(unread & ok).tolist():
+        reasons.setdefault(i, "text is not valid UTF-8")
+    mask = mask | unread
+
+    def raw(positions: Sequence[int]) -> list[str]:
+        texts = [str(t).strip() for t in line_of.take(pa.array(positions, pa.int64())).to_pylist()]
+        return [t if ok[i] else json.dumps(t, ensure_ascii=False) for i, t in zip(positions, texts)]
+
+    band = columns[in_band] if in_band is not None else None
+    numbers = present + first if len(present) < len(blank) else None
+    return Rows(table, first, band, mask, reasons, raw, numbers)
+
+
+def _nth(lists: pa.ListArray, index: int, width: int) -> pa.ChunkedArray:
+    """The n-th text of every list; null where the list is."""
+    at = np.arange(len(lists), dtype=np.int64)
+    valid = lists.is_valid().to_numpy(zero_copy_only=False)
+    position = np.cumsum(valid) - 1
+    picks = pa.array(np.where(valid, position * width + index, 0)[at], mask=~valid)
+    return pa.chunked_array([lists.flatten().take(picks)])
