@@ -64,10 +64,10 @@ clean: ## Remove the environment, caches and build products
 $(READY): $(LOCK) pyproject.toml
 	@python=; for candidate in "$$PENSTOCK_PYTHON" python3.13 python3.12 python3.11 python3 python; do \
 	  [ -n "$$candidate" ] || continue; \
-	  if "$$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1; then python="$$candidate"; break; fi; \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python="$$candidate"; break; fi; \
 	done; \
 	if [ -z "$$python" ]; then \
-	  echo "Penstock needs Python 3.11, 3.12 or 3.13 and found none on PATH." >&2; \
+	  echo "Penstock needs Python 3.11 or newer and found none on PATH." >&2; \
 	  echo "Install one (Debian, Ubuntu: apt install python3 python3-venv; macOS: brew install python@3.13)" >&2; \
 	  echo "or name it: make PENSTOCK_PYTHON=/path/to/python3.11 setup" >&2; exit 1; fi; \
 	if ! $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
@@ -77,7 +77,7 @@ $(READY): $(LOCK) pyproject.toml
 	  echo "== virtual environment in $(VENV) ($$($$python --version))"; \
 	  rm -rf $(VENV) && "$$python" -m venv $(VENV) || exit 1; \
 	fi
-	@echo "== dependencies from $(LOCK) (the first time this downloads about 700 MB, most of it Spark)"
+	@echo "== dependencies from $(LOCK) (the first time this downloads Spark: some minutes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .

@@ -74,20 +74,20 @@ def settings(
         "spark.ui.showConsoleProgress": "false",
         # State is read from files by name, so no task is better off on one executor than on another.
         "spark.locality.wait": "0",
-        # A worker that is reused costs about 1 ms per task, a new one about 50 and its imports again.
+        # Otherwise every task forks a worker of its own, which imports Arrow and DuckDB again.
         "spark.python.worker.reuse": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Parcels are Arrow IPC bytes that have been compressed already where that pays.
-        "spark.shuffle.compress": "false",
         "spark.driver.memory": memory or default_memory(),
     }
     if unix_sockets_work():
-        # Halves the cost of a Python stage. Only JVM and Python on one machine talk this way, so it holds on clusters.
+        # Cheaper per task than TCP. Only a JVM and the Python beside it talk this way, so it works on clusters too.
         tuned["spark.python.unix.domain.socket.enabled"] = "true"
     if is_local(master):
         tuned["spark.driver.host"] = "127.0.0.1"
         tuned["spark.driver.bindAddress"] = "127.0.0.1"
+        # What is shuffled on one machine crosses no network.
+        tuned["spark.shuffle.compress"] = "false"
     if master.startswith("local-cluster"):
         # Its executors get what the third number says (MiB), and refuse to start when Spark's default is more.
         tuned["spark.executor.memory"] = f"{master.rstrip(']').rsplit(',', 1)[-1].strip()}m"
@@ -164,9 +164,6 @@ def _java_options(own: Mapping[str, str]) -> list[str]:
         quiet = resources.files("penstock.engine") / "log4j2.properties"
         # Quotes, since Spark splits the options at blanks.
         options.append(f'"-Dlog4j2.configurationFile={Path(str(quiet)).as_uri()}"')
-    if not re.search(r"-XX:\+Use\w+GC", given):
-        # The heap holds little and Python does the work: G1's background threads would only take cores from it.
-        options.append("-XX:+UseParallelGC")
     return options
 
 
