@@ -35,10 +35,11 @@ def cast_texts(
     >>> table.to_pylist()[0], bad.tolist(), why
     ({'id': 1, 'v': 2.5}, [False, True], {1: "'id' is no int: 'x'"})
     """
-    found = {a.name: _plain(_chunked(texts[a.name]), a.type) for a in schema}
-    hard = [a for a in schema if found[a.name] is None]
+    plain = {a.name: _plain(_chunked(texts[a.name]), a.type) for a in schema}
+    found = {name: column for name, column in plain.items() if column is not None}
+    hard = [name for name in schema.names if name not in found]
     if hard:
-        found.update(_tolerant({a.name: texts[a.name] for a in hard}, schema.select(a.name for a in hard)))
+        found.update(_tolerant({name: texts[name] for name in hard}, schema.select(hard)))
     bad: Mask | None = None
     reasons: dict[int, str] = {}
     columns = []
