@@ -38,6 +38,7 @@ class EpochPlan:
     ends: list[str] = field(default_factory=list)
     control: int = 0
     plan: str = ""
+    partitions: dict[str, list[str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -97,16 +98,32 @@ class Checkpoint:
         """Check that this checkpoint fits the plan, or make a new one. Returns its number of buckets."""
         import penstock
 
-        if not self.storage.exists("meta.json"):
-            if self._epochs("commit"):
-                raise CheckpointError(
-                    f"checkpoint '{self.storage.url}' has epochs but no meta.json",
-                    hint="restore meta.json from a backup, or start with an empty checkpoint folder",
-                )
+        known = self.check(plan)
+        if known is None:
             body = {"format": FORMAT, "version": penstock.__version__, "buckets": buckets, "plan": plan.describe()}
             self.storage.write("meta.json", seal(body))
-            return buckets
-        meta = unseal(self.storage.read("meta.json"), f"{self.storage.url}/meta.json")
+        return buckets if known is None else known
+
+    def check(self, plan: Plan) -> int | None:
+        """Refuse a checkpoint that does not fit the plan, and change nothing. Its buckets, or None if it is new."""
+        import penstock
+
+        fresh = not self._epochs("commit")
+        if not self.storage.exists("meta.json"):
+            if fresh:
+                return None
+            raise CheckpointError(
+                f"checkpoint '{self.storage.url}' has epochs but no meta.json",
+                hint="restore meta.json from a backup, or start with an empty checkpoint folder",
+            )
+        try:
+            meta = unseal(self.storage.read("meta.json"), f"{self.storage.url}/meta.json")
+        except CheckpointError as error:
+            if fresh:
+                return None  # Torn while the checkpoint was made: nothing has happened yet.
+            raise CheckpointError(
+                error.message, hint="restore meta.json from a backup; nothing has been changed"
+            ) from None
         if meta["format"] != FORMAT:
             raise CheckpointError(
                 f"checkpoint '{self.storage.url}' has format {meta['format']} (Penstock {meta['version']}); "
@@ -122,19 +139,54 @@ class Checkpoint:
         return int(meta["buckets"])
 
     def latest(self) -> Manifest | None:
-        """The newest manifest that is whole. A torn one is a crash before its epoch happened."""
+        """The newest manifest, or the one before it if that is torn: a crash before its epoch happened.
+
+        Never one still older: the files it names may be gone, and going on from it would sweep those that are not.
+        """
         names = self._epochs("commit")
-        for name in reversed(names):
-            try:
-                return Manifest.from_json(unseal(self.storage.read(f"epochs/{name}"), f"epochs/{name}"))
-            except CheckpointError as error:
-                self.warnings.append(f"{error.message}: the epoch is run again")
-        if names:
+        if not names:
+            return None
+        newest = int(names[-1].split(".")[0])
+        try:
+            return self._manifest(newest)
+        except CheckpointError as error:
+            damage = error.message
+        try:
+            before = self._manifest(newest - 1) if newest > 1 else None
+        except (CheckpointError, FileNotFoundError):
             raise CheckpointError(
-                f"checkpoint '{self.storage.url}': none of the {len(names)} manifests is whole",
+                f"checkpoint '{self.storage.url}': neither of its last two manifests is whole ({damage})",
                 hint="restore the folder epochs/ from a backup; nothing has been changed",
+            ) from None
+        lost = [n for n in sorted(run_names(before.units)) if not self.storage.exists(n)] if before is not None else []
+        if lost:
+            raise CheckpointError(
+                f"checkpoint '{self.storage.url}': {damage}, and the manifest before it needs {lost[0]}, which is gone",
+                hint=f"restore epochs/{names[-1]} from a backup; nothing has been changed",
             )
-        return None
+        self.warnings.append(f"{damage}: the epoch is run again")
+        return before
+
+    def before(self, manifest: Manifest) -> Manifest | None:
+        """The manifest before this one, if it is still there and whole."""
+        try:
+            return self._manifest(manifest.epoch - 1)
+        except (CheckpointError, FileNotFoundError):
+            return None
+
+    def _manifest(self, epoch: int) -> Manifest:
+        name = f"epochs/{epoch:06d}.commit.json"
+        return Manifest.from_json(unseal(self.storage.read(name), name))
+
+    def has_record(self, epoch: int) -> bool:
+        """Whether there is a manifest of an epoch, whole or not."""
+        return self.storage.exists(f"epochs/{epoch:06d}.commit.json")
+
+    def forget_plans(self, after: int) -> None:
+        """Delete the plans of later epochs: they go on from something that will now come out differently."""
+        for name in self._epochs("plan"):
+            if int(name.split(".")[0]) > after:
+                self.storage.delete(f"epochs/{name}")
 
     def plan_of(self, epoch: int) -> EpochPlan | None:
         name = f"epochs/{epoch:06d}.plan.json"
@@ -149,7 +201,13 @@ class Checkpoint:
         if epoch == 0:
             return {}
         name = f"snapshots/{epoch:06d}.json"
-        return unseal(self.storage.read(name), f"{self.storage.url}/{name}")
+        try:
+            return unseal(self.storage.read(name), f"{self.storage.url}/{name}")
+        except (CheckpointError, FileNotFoundError):
+            raise CheckpointError(
+                f"checkpoint '{self.storage.url}': {name} is missing or damaged",
+                hint="restore it from a backup; nothing has been changed",
+            ) from None
 
     def write_plan(self, plan: EpochPlan) -> None:
         self.storage.write(f"epochs/{plan.epoch:06d}.plan.json", seal(plan.to_json()))
@@ -182,12 +240,23 @@ class Checkpoint:
             if int(name.split(".")[0]) < newest - SNAPSHOT_EVERY:
                 self.storage.delete(f"snapshots/{name}")
 
-    def sweep(self, keep: set[str]) -> list[str]:
-        """Delete every file of state, dead letters and results that is not named in `keep`; returns their names."""
+    def sweep(self, keep: set[str], manifest: Manifest) -> list[str]:
+        """Delete every file of state, dead letters and results that is not named in `keep`; returns their names.
+
+        Records that a crash kept from being retired go too.
+        """
         orphans = [
             name for folder in ("state", "dead", "results") for name in self.storage.tree(folder) if name not in keep
         ]
-        partial = [n for n in self.storage.tree() if n.rsplit("/", 1)[-1].endswith(".partial")]
+        for kind in ("plan", "commit"):
+            orphans += [f"epochs/{n}" for n in self._epochs(kind) if int(n.split(".")[0]) <= manifest.epoch - KEEP]
+        for name in self.storage.names("snapshots"):
+            if not name.startswith(".") and not -SNAPSHOT_EVERY <= int(name.split(".")[0]) - manifest.snapshot <= 0:
+                orphans.append(f"snapshots/{name}")
+        # An inbox belongs to Spark's own query, which may be writing to it right now.
+        partial = [
+            n for n in self.storage.tree() if n.rsplit("/", 1)[-1].endswith(".partial") and not n.startswith("inbox/")
+        ]
         for name in (*orphans, *partial):
             self.storage.delete(name)
         return orphans

@@ -11,7 +11,6 @@ Scanning needs no state, so the scan of epoch n+1 runs while epoch n merges.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import pickle
 import time
@@ -38,11 +37,12 @@ from penstock.engine.progress import Progress
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, plan_tasks
 from penstock.engine.source.listing import SourceReader, open_reader
+from penstock.engine.source.place import fingerprint
 from penstock.engine.source.split import Split
 from penstock.engine.source.ticks import from_tick
 from penstock.engine.state import apply, run_names
 from penstock.engine.task import Job, Merge, Report, merge, scan
-from penstock.errors import PenstockError, ViolationError
+from penstock.errors import PenstockError, SourceError, ViolationError
 from penstock.kernels.fold import frontier_of, is_tickable, tick
 
 
@@ -107,6 +107,7 @@ class Driver:
         self._compactor = ThreadPoolExecutor(1, thread_name_prefix="penstock-compact")
         self._compaction: Future[list[Compacted]] | None = None
         self._ahead: Begun | None = None
+        self._trouble: PenstockError | None = None
         self._fresh()
 
     def _fresh(self) -> None:
@@ -119,6 +120,8 @@ class Driver:
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
         self.gone: list[str] = []
         self.planned = 0
+        self.stored: dict[int, EpochPlan] = {}
+        self._trouble = None
 
     # --- start and recovery -------------------------------------------------------------------------------------
 
@@ -139,15 +142,48 @@ class Driver:
             self.closed = dict(found.punctuation.get("closed", {}))
             self._publish(found)
         self.planned = self.manifest.epoch
+        self._take_up_plans()
         self.sweep()
+
+    def _take_up_plans(self) -> None:
+        """Epochs that were planned and did not happen are run as planned.
+
+        Only input that was never read decides whether a plan still holds, so one whose files have changed since is
+        made anew, and with it those after it. Not so if the epoch has a manifest, though a damaged one: its results
+        may have been delivered.
+        """
+        epoch = self.manifest.epoch + 1
+        while (plan := self.checkpoint.plan_of(epoch)) is not None:
+            changed = self._changed_since(plan)
+            if changed is not None and not self.checkpoint.has_record(epoch):
+                self.checkpoint.warnings.append(f"'{changed}' changed after epoch {epoch} was planned: planned anew")
+                break
+            self.stored[epoch] = plan
+            epoch += 1
+        self.checkpoint.forget_plans(epoch - 1)
+
+    def _changed_since(self, plan: EpochPlan) -> str | None:
+        """A file the plan names that is no longer the same."""
+        for split in (Split.from_json(s) for splits in plan.splits.values() for s in splits):
+            if split.format != "generated":
+                try:
+                    now = fingerprint(split.path)
+                except SourceError:
+                    return split.path
+                if (now.size, now.mtime_ns) != (split.size, split.mtime_ns):
+                    return split.path
+        return None
 
     def sweep(self) -> list[str]:
         """Delete orphans: what crashed epochs left behind. Returns their names."""
         keep = named_by(self.manifest)
-        orphans = self.checkpoint.sweep(keep)
+        # The manifest before stays usable, should this one be damaged: what only it needs goes after the next commit.
+        before = self.checkpoint.before(self.manifest)
+        spare = named_by(before) - keep if before is not None else set()
+        orphans = self.checkpoint.sweep(keep | spare, self.manifest)
         for target in self.targets.values():
             orphans += target.sweep(keep, self.manifest.epoch)
-        self.gone = []
+        self.gone = sorted(n for n in spare if n.startswith(("state/", "results/")))
         return orphans
 
     # --- one epoch ----------------------------------------------------------------------------------------------
@@ -156,6 +192,8 @@ class Driver:
         """Run one epoch if there is anything to do; False if not."""
         for attempt in range(1, self.settings.attempts + 1):
             try:
+                if self._trouble is not None:
+                    raise self._trouble
                 begun = self._ahead or self._begin()
                 self._ahead = None
                 if begun is None:
@@ -177,7 +215,7 @@ class Driver:
     def _begin(self) -> Begun | None:
         """Plan the next epoch and start its scan. After a crash the plan is the one that was written down."""
         epoch = self.planned + 1
-        stored = self.checkpoint.plan_of(epoch) if epoch == self.manifest.epoch + 1 else None
+        stored = self.stored.pop(epoch, None)
         began = time.perf_counter()
         if stored is not None:
             plan = stored
@@ -209,7 +247,9 @@ class Driver:
             ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
         if not splits and not ends:
             return None
-        return EpochPlan(epoch, splits, ends, self.manifest.control, self.plan.fingerprint)
+        # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
+        partitions = {i: list(r.partitions) for i, r in self.readers.items()}
+        return EpochPlan(epoch, splits, ends, self.manifest.control, self.plan.fingerprint, partitions)
 
     def _says_when_over(self, source: str) -> bool:
         return any(isinstance(p, EndOfSource) for p in self.sources[source].promises)
@@ -230,9 +270,10 @@ class Driver:
         )
         context = self.spark.sparkContext
         records: list[str] = []
+        for node_id, partitions in begun.plan.partitions.items():
+            self.promises[node_id].register(partitions)
         for node_id, stored in begun.plan.splits.items():
             state = self.promises[node_id]
-            state.register(self.readers[node_id].partitions)
             splits = [Split.from_json(s) for s in stored]
             for task in plan_tasks(state, splits, context.defaultParallelism):
                 pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
@@ -284,8 +325,11 @@ class Driver:
 
     def _look_ahead(self) -> None:
         """Begin the next epoch's scan. What is wrong with its input is told when its turn comes."""
-        with contextlib.suppress(PenstockError):
+        try:
             self._ahead = self._begin()
+        except PenstockError as error:
+            # Not tried again: readers may have moved on over splits that no plan names.
+            self._trouble = error
 
     def _punctuations(
         self, begun: Begun, reports: Sequence[Report], states: Mapping[str, PromiseState]

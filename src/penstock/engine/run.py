@@ -140,8 +140,11 @@ class Run:
 
     def _bind(self, target: Target, storage: Storage, dead_letters: str | None) -> dict[str, BoundTarget]:
         (sink,) = self._plan.sinks
+        Checkpoint(storage).check(self._plan)  # Before any folder is claimed in its name.
         letters = FileTarget(dead_letters or f"{storage.url}/dead_letters", "parquet")
         bound = {sink.id: target.bind(sink.id, storage), "dead": letters.bind("dead", storage)}
+        if bound[sink.id].staging.storage.base == bound["dead"].staging.storage.base != storage.base:
+            raise UserError(f"dead_letters='{dead_letters}' is the folder of the results", hint="name another folder")
         identity = _identity(storage)
         for each in bound.values():
             each.claim(identity)

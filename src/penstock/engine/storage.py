@@ -82,12 +82,21 @@ class Storage:
     def write(self, name: str, data: bytes) -> None:
         """Write whole or not at all, as far as the file system can."""
         reach(f"write {name}")
-        path = self.path(name)
-        if not self.local:
-            with self.filesystem.open_output_stream(path) as stream:
-                stream.write(data)
-            return
-        target = Path(path)
+        try:
+            if self.local:
+                self._write_local(name, data)
+            else:
+                with self.filesystem.open_output_stream(self.path(name)) as stream:
+                    stream.write(data)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot write {self.path(name)}: {error}",
+                hint="free space or fix access there, then start again: nothing is lost",
+            ) from error
+        reach(f"written {name}")
+
+    def _write_local(self, name: str, data: bytes) -> None:
+        target = Path(self.path(name))
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         with partial.open("wb") as file:
@@ -97,7 +106,6 @@ class Storage:
             os.fsync(file.fileno())
         reach(f"rename {name}")
         partial.replace(target)
-        reach(f"written {name}")
 
     def delete(self, name: str) -> None:
         """Delete a file; it is fine if it is gone already."""

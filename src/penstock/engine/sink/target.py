@@ -7,6 +7,8 @@ crash without harm; other targets are handed the rows together with the id of th
 
 from __future__ import annotations
 
+import contextlib
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +25,9 @@ from penstock.kernels.duck import query
 
 STAGING = "_penstock/staging"
 OWNER = "_penstock/owner.json"
+
+# Exactly the names that `Staging.write` gives: a folder may hold files of other programs, too.
+_PART = re.compile(r"part-(\d{6,})-[sb]\d{3,}\.(parquet|json|arrow)")
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Staging:
                     stream.write(json_lines(table))
                 size = stream.tell()
         except OSError as error:
+            with contextlib.suppress(OSError):
+                self.storage.delete(staged)  # Leave no half file behind on a disk that may be full.
             raise CheckpointError(
                 f"sink {self.sink}: cannot write results to {path}: {error}",
                 hint="free space or fix access there, then start again: nothing is lost",
@@ -136,7 +143,7 @@ class FolderTarget(BoundTarget):
         try:
             self.storage.make(STAGING)
             self.storage.write(OWNER, seal({"checkpoint": checkpoint_id}))
-        except OSError as error:
+        except (OSError, CheckpointError) as error:
             raise UserError(f"cannot write to sink '{self.storage.url}': {error}", hint="check the path") from error
 
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
@@ -152,7 +159,7 @@ class FolderTarget(BoundTarget):
 
     def sweep(self, keep: set[str], epoch: int) -> list[str]:
         orphans = [n for n in self.storage.tree(STAGING) if n not in keep]
-        orphans += [n for n in self.storage.names() if n.startswith("part-") and int(n.split("-")[1]) > epoch]
+        orphans += [n for n in self.storage.names() if (part := _PART.fullmatch(n)) and int(part[1]) > epoch]
         for name in orphans:
             self.storage.delete(name)
         return orphans
@@ -195,8 +202,10 @@ class DriverTarget(BoundTarget):
     @property
     def delivered(self) -> int:
         if self._delivered is None:
-            known = self.checkpoint.exists(self._note)
-            self._delivered = int(unseal(self.checkpoint.read(self._note), self._note)["epoch"]) if known else 0
+            self._delivered = 0
+            # A note that is torn says as much as none: the epoch is delivered again, under the same id.
+            with contextlib.suppress(CheckpointError, FileNotFoundError):
+                self._delivered = int(unseal(self.checkpoint.read(self._note), self._note)["epoch"])
         return self._delivered
 
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
