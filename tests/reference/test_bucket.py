@@ -9,7 +9,15 @@ from penstock.algebra import operator as operators
 from penstock.algebra.builder import Stream
 from penstock.algebra.operator import Source
 from penstock.algebra.restriction import (
-    NOTHING, Restriction, at_least, at_most, between, equal, greater, less, one_of,
+    NOTHING,
+    Restriction,
+    at_least,
+    at_most,
+    between,
+    equal,
+    greater,
+    less,
+    one_of,
 )  # fmt: skip
 from penstock.algebra.schema import Schema
 from penstock.algebra.window import TimeWindow, Window

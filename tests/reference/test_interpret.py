@@ -86,14 +86,14 @@ def test_cuts_do_not_change_events(
 
 def test_landmark_results_accumulate() -> None:
     query = source(slack=0).window(landmark=10, origin=0).group_by("k").agg(n="count(*)", s="sum(v)")
-    sent = [row(-1, "a", 9), row(1, "a", 1), row(5, "b", 2), row(12, "a", 3), row(31, "a", 4)]
+    sent = [row(-1, "a", 9), row(1, "a", 1), row(5, "b", 2), row(12, "a", 3), row(30, "a", 0), row(31, "a", 4)]
     result = run(query, {"s": sent})
     assert [tuple(r.values()) for r in events(result.outputs)] == [
         (10, "a", 1, 1), (10, "b", 1, 2), (20, "a", 2, 4), (20, "b", 1, 2), (30, "a", 2, 4), (30, "b", 1, 2),
     ]  # fmt: skip
     assert [str(p) for p in punctuations(result.outputs)] == ["[<= 10, *, *, *]", "[<= 30, *, *, *]"]
     ended = run(query, {"s": sent}, ends=True)
-    assert [tuple(r.values()) for r in events(ended.outputs)][6:] == [(40, "a", 3, 8), (40, "b", 1, 2)]
+    assert [tuple(r.values()) for r in events(ended.outputs)][6:] == [(40, "a", 4, 8), (40, "b", 1, 2)]
     assert ended.states["aggregate-1"] == []
 
 

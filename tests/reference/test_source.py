@@ -71,6 +71,11 @@ def test_when_all_keys_have_passed() -> None:
     ]
 
 
+def test_when_all_lets_in_what_is_exactly_at_the_slack() -> None:
+    result = run([WhenAll("id", (1,), "ts", slack=3)], row(9, 1), row(6, 1), row(5, 1))
+    assert shown(result) == [9, "[< 6, *]", 6]
+
+
 def test_bounds_are_known_before_the_first_event() -> None:
     result = run([Bounds("id", -20, 125)], row(1, 125), row(2, 126), row(3, None), row(4, -21))
     assert shown(result) == ["[*, < -20]", "[*, > 125]", 1, 3]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps are UTC throughout and carry no zone
+_EPOCH = datetime(1970, 1, 1)  # Timestamps are UTC throughout and carry no zone.
 
 
 def to_tick(value: Any) -> int:
