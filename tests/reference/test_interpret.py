@@ -91,7 +91,11 @@ def test_landmark_results_accumulate() -> None:
     assert [tuple(r.values()) for r in events(result.outputs)] == [
         (10, "a", 1, 1), (10, "b", 1, 2), (20, "a", 2, 4), (20, "b", 1, 2), (30, "a", 2, 4), (30, "b", 1, 2),
     ]  # fmt: skip
-    assert [str(p) for p in punctuations(result.outputs)] == ["[<= 10, *, *, *]", "[<= 30, *, *, *]"]
+    assert [str(p) for p in punctuations(result.outputs)] == [
+        "[<= 10, *, *, *]",
+        "[<= 30, *, *, *]",
+        "[<= 30, *, *, *]",
+    ]
     ended = run(query, {"s": sent}, ends=True)
     assert [tuple(r.values()) for r in events(ended.outputs)][6:] == [(40, "a", 4, 8), (40, "b", 1, 2)]
     assert ended.states["aggregate-1"] == []
