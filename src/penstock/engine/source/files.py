@@ -60,6 +60,7 @@ class FilesReader:
         self._options = dict(files.options)
         self._settle = float(self._options.get("settle", 1.0))
         self._done: dict[str, tuple[int, int]] = {}
+        self._finished = 0
         self._cursor: Cursor | None = None
         self._ordinals: dict[str, int] = {}
         self._partitions: set[str] = set()
@@ -96,18 +97,22 @@ class FilesReader:
             self._ordinals[split.partition] = split.ordinal + 1
             self._touched.add(split.partition)
             if split.last:
-                self._done[name] = (split.size, split.mtime_ns)
-                self._delta.append([name, split.size, split.mtime_ns])
+                self._finish(name, split.size, split.mtime_ns)
                 self._cursor = None
                 self._footers.pop(name, None)
                 self._seen.pop(name, None)
             else:
                 self._cursor = Cursor(name, split.size, split.mtime_ns, split.stop)
 
+    def _finish(self, name: str, size: int, mtime_ns: int) -> None:
+        self._done[name] = (size, mtime_ns)
+        self._delta.append([name, size, mtime_ns])
+        self._finished += 1
+
     def position(self) -> dict[str, Any]:
         """What changed since the last call: call it once per epoch, right after its plan."""
         delta = {
-            "files_done": len(self._done),
+            "files_done": self._finished,
             "delta": self._delta,
             "cursor": self._cursor_json(),
             "ordinals": {p: self._ordinals[p] for p in sorted(self._touched)},
@@ -118,7 +123,7 @@ class FilesReader:
     def snapshot(self) -> dict[str, Any]:
         """Everything, so that older deltas can be dropped. Same moment as `position`."""
         return {
-            "files_done": len(self._done),
+            "files_done": self._finished,
             "delta": [[n, *f] for n, f in self._done.items()],
             "cursor": self._cursor_json(),
             "ordinals": dict(sorted(self._ordinals.items())),
@@ -129,6 +134,7 @@ class FilesReader:
         for part in ([snapshot] if snapshot is not None else []) + list(deltas):
             self._done.update({n: (size, mtime) for n, size, mtime in part["delta"]})
             self._ordinals.update(part["ordinals"])
+            self._finished = part["files_done"]
             self._cursor = Cursor(*part["cursor"]) if part["cursor"] else None
         self._partitions.update(self._ordinals)
         self._delta, self._touched = [], set()
@@ -210,8 +216,7 @@ class FilesReader:
                     return
             if empty:
                 # No split will ever name it, so it is ticked off here.
-                self._done[file.name] = (file.size, file.mtime_ns)
-                self._delta.append([file.name, file.size, file.mtime_ns])
+                self._finish(file.name, file.size, file.mtime_ns)
 
     def _units(self, file: Candidate, budget: Budget) -> tuple[Iterator[Unit], float]:
         start = self._cursor.position if self._cursor is not None and self._cursor.name == file.name else 0

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as fs
 
@@ -108,12 +108,17 @@ class InboxReader(FilesReader):
         for split in splits:
             self._forget(split.path)
 
-    def _forget(self, address: str) -> None:
-        # The batch itself may have more files: only those before it are surely read.
-        if isinstance(self._folder, InboxFolder) and (found := _BATCH.match(address.rsplit("/", 2)[-2])):
+    def restore(self, snapshot: Mapping[str, Any] | None, deltas: Sequence[Mapping[str, Any]]) -> None:
+        super().restore(snapshot, deltas)
+        for name in [*self._done, *([self._cursor.name] if self._cursor else [])]:
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """Batches are read in order: when one is begun, those before it are done, and need no list of their files."""
+        if isinstance(self._folder, InboxFolder) and (found := _BATCH.match(name.rsplit("/", 2)[-2])):
             self._folder.forget(int(found[1]))
-            kept = {n: f for n, f in self._done.items() if n >= batch_folder(int(found[1]))}
-            self._done = kept
+            oldest = batch_folder(self._folder.first)
+            self._done = {n: f for n, f in self._done.items() if n >= oldest}
 
     def discard(self, before: Sequence[Split]) -> None:
         """Delete the batches in front of committed splits: they are read, and Spark does not deliver them again."""

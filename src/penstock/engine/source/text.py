@@ -261,8 +261,7 @@ def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_b
 
 def _nth(lists: pa.ListArray, index: int, width: int) -> pa.ChunkedArray:
     """The n-th text of every list; null where the list is."""
-    at = np.arange(len(lists), dtype=np.int64)
     valid = lists.is_valid().to_numpy(zero_copy_only=False)
     position = np.cumsum(valid) - 1
-    picks = pa.array(np.where(valid, position * width + index, 0)[at], mask=~valid)
+    picks = pa.array(np.where(valid, position * width + index, 0), mask=~valid)
     return pa.chunked_array([lists.flatten().take(picks)])
