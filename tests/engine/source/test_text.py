@@ -124,6 +124,13 @@ def test_the_fast_conversion_agrees_with_the_exact_one(texts: list[str | None], 
     assert fast.cast(pa.string()).to_pylist() == exact.cast(pa.string()).to_pylist()
 
 
+def test_an_object_over_two_lines_does_not_hide_two_objects_on_one(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"ts": "2020-01-01", "z":\n{"x": 1}}\n{"ts": "2020-01-01"}{"ts": "2020-01-02"}\n')
+    good, bad, _ = load(tmp_path, "json")
+    assert good == []
+    assert [row for row, _ in bad] == [0, 1, 2]
+
+
 def test_columns_in_any_order_nulls_quotes_and_other_encodings(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(
         b'\xef\xbb\xbfs;extra;id;ts;v\r\n"a;b";1;;2020-01-01T00:00:00Z;\r\n;2;3;2020-01-01T02:00:00+02:00;1\r\n'

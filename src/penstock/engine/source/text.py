@@ -187,9 +187,14 @@ def _line_starts(data: bytes) -> Ticks:
 def _plain_objects(data: bytes, starts: Ticks, wanted: Schema) -> pa.Table | None:
     """The lines by the fast reader, or None if it does not take all of them as they are."""
     lines = len(starts) - 1
-    # The reader crashes the process on a line that is `null`, and takes two objects on a line for two rows.
-    if lines and not bool((np.frombuffer(data, np.uint8)[starts[:-1]] == ord("{")).all()):
-        return None
+    if lines:
+        # A line that is `null` crashes the reader and the process with it (apache/arrow#47409). It also reads on over
+        # line ends, so that two objects on one line and one object on two could make up for each other in the count.
+        buffer = np.frombuffer(data, np.uint8)
+        ends = starts[1:] - 1
+        ends = np.where(buffer[ends] == ord("\n"), np.maximum(ends - 1, 0), ends)
+        if not bool(((buffer[starts[:-1]] == ord("{")) & (buffer[ends] == ord("}"))).all()):
+            return None
     types = pa.schema([(a.name, a.type if a.type in _NATIVE else pa.string()) for a in wanted])
     try:
         table = arrow_json.read_json(

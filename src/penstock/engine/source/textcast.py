@@ -44,7 +44,7 @@ def cast_texts(
     reasons: dict[int, str] = {}
     columns = []
     for attribute in schema:
-        column, text = found[attribute.name], texts[attribute.name]
+        column, text = found[attribute.name], _chunked(texts[attribute.name])
         columns.append(column)
         if column.null_count == text.null_count:
             continue
