@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ def test_confined_to_is_exact(size: int, slide: int, origin: int) -> None:
     for label in RESTRICTIONS:
         times = window.confined_to(label)
         some = [w for w in range(-40, 40) if label.matches(window.start(w))]
-        pieces = sum(b - a > 1 for a, b in zip(some, some[1:], strict=False))
+        pieces = sum(b - a > 1 for a, b in pairwise(some))
         for x, mine in members.items():
             only = all(label.matches(window.start(w)) for w in mine)
             if matched(times, x):

@@ -84,6 +84,8 @@ Hint: use avg(speed), or min and max
             tree = None
         if not isinstance(tree, exp.Expression):
             raise UserError(f"{where}: cannot read '{text}'", hint="write it like avg(speed) or count(*)")
+        if tree.find(exp.Window):
+            raise UserError(f"{where}: window function in '{text}'", hint="use .window(…) and .agg(…)")
         reader = _Reader(schema, time, text, where)
         holder = exp.Paren(this=tree)
         for node in _aggregates(tree):

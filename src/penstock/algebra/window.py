@@ -29,7 +29,7 @@ Unit = Literal["us", "day", "unit"]
 _Interval = tuple[int | None, int | None]
 _W = TypeVar("_W", "TimeWindow", "LandmarkWindow")
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps are naive and mean UTC
+_EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000
 
 

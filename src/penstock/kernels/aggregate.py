@@ -278,7 +278,10 @@ class AggregateKernel:
         return (", " if comma and merges else "") + ", ".join(merges)
 
     def _partial_table(self, table: pa.Table) -> pa.Table:
-        return _cast(table, self.partial_schema)
+        table = _cast(table, self.partial_schema)
+        for p in self.parts.partials:
+            table = exact_sum.compact(table, p.column) if p.is_float_sum else table
+        return table
 
     def _resolve_sums(self, partials: pa.Table) -> pa.Table:
         """Partial rows with every floating sum as a plain double."""

@@ -85,7 +85,8 @@ def translated(error: duckdb.Error) -> Exception:
     """Our error for one of DuckDB's: numbers and values that do not fit are the user's business, the rest is ours."""
     text = str(error).split("\n")[0].strip()
     kind, _, detail = text.partition(": ")
-    if isinstance(error, duckdb.OutOfRangeException) or "out of range" in text or "verflow" in text:
+    too_large = ("out of range", "verflow", "Failed to cast decimal value")
+    if isinstance(error, duckdb.OutOfRangeException) or any(phrase in text for phrase in too_large):
         return OverflowingError(detail or kind, hint="cast the argument to a wider type, such as decimal(38,0)")
     if isinstance(error, duckdb.ConversionException):
         return UserError(detail or kind, hint="use try_cast to get null instead of an error")

@@ -1,20 +1,19 @@
 """Sums of floating numbers that do not depend on the order of the numbers.
 
 A binary floating number is an integer times a power of two, and integers add exactly. So each number is cut into
-*bins*, 60 bits apart: bin b counts units of 2^(60 b - 12). Every double touches at most two neighbouring bins, and
-all doubles between 1e-6 and 2e15 (and most others of that size or below) live in bins 0 and -1, which are two plain
-128-bit integer columns that DuckDB sums at almost the speed of a floating sum. What does not fit there, be it huge,
-tiny, infinite or not a number, goes into a short list of (bin, units), usually null.
+*bins*: the high bin counts units of 2^-12, the low bin units of 2^-72. All doubles between 1e-6 and 2e15, and most
+smaller ones, are two whole numbers in these bins, in two columns of 128-bit integers that DuckDB sums almost as fast
+as doubles. What does not fit there, be it huge, tiny, infinite or not a number, goes into a list, usually null.
 
-Three columns make a partial sum: `high` (bin 0), `low` (bin -1), `rest` (other bins). Merging adds them bin by bin,
-so a total is the same to the last bit under any cut into epochs and any order of merging; a compensated pair of
-doubles, twice as fast to merge, cannot promise that: 1e300 + 1e100 + 1 - 1e300 - 1e100 already needs three.
+Three columns make a partial sum: `high`, `low`, and `rest`, a list of doubles whose exact sum is meant. Merging adds
+the bins and joins the lists, so a total is the same to the last bit under any cut into epochs and any order of
+merging. A compensated pair of doubles cannot promise that: 1e300 + 1e100 + 1 - 1e300 - 1e100 already needs three.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 UNITS = pa.decimal128(38, 0)
-REST = pa.list_(pa.struct([("bin", pa.int16()), ("units", UNITS)]))
+REST = pa.list_(pa.float64())
 
-# Bins that no finite number reaches count the infinities and the not-a-numbers.
-_INFINITY, _MINUS_INFINITY, _NAN = 1000, 1001, 1002
-_LOWEST_EXPONENT = 60 * -20 - 12  # Below every bin of a double, so that all units become whole numbers.
-_BIN = f"{2**60}e0"
+_LARGEST = np.finfo(np.float64).max
+_SCALE = 1074  # Every double is a whole number of 2^-1074.
+_LONG = 8  # Lists beyond this length are compacted; a sum of two magnitudes needs about two doubles.
 
 
 def columns(name: str) -> tuple[tuple[str, pa.DataType], ...]:
@@ -46,57 +44,84 @@ def layers(name: str, argument: str) -> tuple[tuple[str, str], ...]:
     A cast to BIGINT fails softly (null) for what lies beyond 2^51 or is not finite; the difference and its scaling
     by a power of two are exact.
     """
-    x, high, scaled, low = (f'"{name}_{part}"' for part in ("x", "high", "scaled", "low"))
+    x, high, scaled, low = _derived(name)
     return (
         (x, f"CAST({argument} AS DOUBLE)"),
         (high, f"TRY_CAST({x} * 4096e0 AS BIGINT)"),
-        (scaled, f"({x} * 4096e0 - CAST({high} AS DOUBLE)) * {_BIN}"),
+        (scaled, f"({x} * 4096e0 - CAST({high} AS DOUBLE)) * {2**60}e0"),
         (low, f"CAST({scaled} AS BIGINT)"),
     )
 
 
 def partial(name: str) -> tuple[str, str, str]:
     """Aggregates over the columns of `layers`, one for each of `columns`."""
-    x, high, scaled, low = (f'"{name}_{part}"' for part in ("x", "high", "scaled", "low"))
-    # What is left below bin -1 is still a double: a few low bits of x.
+    x, high, scaled, low = _derived(name)
+    # What is left below the low bin is still a double: a few low bits of x.
     left = f"CASE WHEN {high} IS NULL THEN {x} ELSE ({scaled} - {low}) * {2.0**-72!r} END"
     odd = f"{x} IS NOT NULL AND ({high} IS NULL OR {scaled} <> {low})"
     return (
         f"CAST(sum({high}) AS DECIMAL(38,0))",
         f"CAST(sum({low}) AS DECIMAL(38,0))",
-        _unless_null(f"list({left}) FILTER (WHERE {odd})", lambda numbers: _total(_bins(numbers))),
+        f"list({left}) FILTER (WHERE {odd})",
     )
 
 
 def merge(name: str) -> tuple[str, str, str]:
     """Aggregates over partial rows, one for each of `columns`."""
-    rest = f'"{name}_rest"'
-    return (
-        f'sum("{name}")',
-        f'sum("{name}_low")',
-        _unless_null(f"list({rest}) FILTER (WHERE {rest} IS NOT NULL)", lambda lists: _total(f"flatten({lists})")),
-    )
+    high, low, rest = (f'"{column}"' for column, _ in columns(name))
+    return (f"sum({high})", f"sum({low})", f"flatten(list({rest}) FILTER (WHERE {rest} IS NOT NULL))")
 
 
-def resolve(high: int | None, low: int | None, rest: Sequence[dict[str, Any]]) -> float:
+def compact(partials: pa.Table, name: str) -> pa.Table:
+    """The same sums with short lists: without this, state would grow with the extreme numbers seen."""
+    column = f"{name}_rest"
+    rest = partials.column(column).combine_chunks()
+    if rest.null_count == len(rest):
+        return partials
+    long = np.flatnonzero(np.asarray(pc.fill_null(pc.greater(pc.list_value_length(rest), _LONG), False)))
+    if not len(long):
+        return partials
+    short = pa.array([shortened(numbers) for numbers in rest.take(pa.array(long)).to_pylist()], REST)
+    place = np.arange(len(rest))
+    place[long] = len(rest) + np.arange(len(long))
+    joined = pa.concat_arrays([rest, short]).take(pa.array(place))
+    return partials.set_column(partials.schema.get_field_index(column), partials.schema.field(column), joined)
+
+
+def shortened(numbers: Sequence[float]) -> list[float]:
+    """A few doubles with the same exact sum.
+
+    >>> shortened([1e300, 1.0, 1e300, 1e-300, -1e300])
+    [1e+300, 1.0, 1e-300]
+    """
+    if not all(map(math.isfinite, numbers)):
+        return [_of_infinities(numbers)]
+    short: list[float] = []
+    left = sum(map(_whole, numbers)) if max(map(abs, numbers)) > 1e290 else None
+    while left is None or left:
+        if left is None:
+            # Each step finds what all the steps before have missed; fsum is exact, then rounded.
+            found = math.fsum([*numbers, *(-s for s in short)])
+            if not found:
+                return short
+        else:
+            # Numbers so large that fsum might overflow on the way.
+            found = math.copysign(_LARGEST, left) if abs(left) > _whole(_LARGEST) else _nearest(left)
+            left -= _whole(found)
+        short.append(found)
+    return short
+
+
+def resolve(high: int | None, low: int | None, rest: Sequence[float]) -> float:
     """The nearest double to a sum of any size. Raises OverflowError if it is finite and too large for a double.
 
-    >>> resolve(4096, None, [{"bin": 16, "units": 3}, {"bin": 16, "units": -3}])
+    >>> resolve(4096, None, [1e300, 1e100, -1e300, -1e100])
     1.0
     """
-    bins = {_INFINITY: 0, _MINUS_INFINITY: 0, _NAN: 0}
-    total = 0
-    for b, units in ((0, high), (-1, low), *((r["bin"], r["units"]) for r in rest)):
-        if b in bins:
-            bins[b] += int(units or 0)
-        else:
-            total += int(units or 0) << (60 * b - 12 - _LOWEST_EXPONENT)
-    if bins[_NAN] or (bins[_INFINITY] and bins[_MINUS_INFINITY]):
-        return float("nan")
-    if bins[_INFINITY] or bins[_MINUS_INFINITY]:
-        return float("inf") if bins[_INFINITY] else float("-inf")
-    # The quotient of two Python integers is rounded once, subnormal results included.
-    return total / (1 << -_LOWEST_EXPONENT)
+    if not all(map(math.isfinite, rest)):
+        return _of_infinities(rest)
+    bins = (int(high or 0) << (_SCALE - 12)) + (int(low or 0) << (_SCALE - 72))
+    return _nearest(bins + sum(map(_whole, rest)))
 
 
 def values(partials: pa.Table, name: str) -> pa.Array:
@@ -123,6 +148,26 @@ def values(partials: pa.Table, name: str) -> pa.Array:
     return pa.array(sums, mask=missing & ~odd)
 
 
+def _derived(name: str) -> tuple[str, str, str, str]:
+    return f'"{name}_x"', f'"{name}_high"', f'"{name}_scaled"', f'"{name}_bits"'
+
+
+def _whole(number: float) -> int:
+    """A finite double in units of 2^-1074."""
+    numerator, denominator = number.as_integer_ratio()
+    return numerator * ((1 << _SCALE) // denominator)
+
+
+def _nearest(units: int) -> float:
+    """The nearest double, rounded once, subnormal numbers included: so Python divides integers."""
+    return units / (1 << _SCALE)
+
+
+def _of_infinities(numbers: Sequence[float]) -> float:
+    """The sum of numbers some of which are not finite."""
+    return sum(n for n in numbers if not math.isfinite(n))
+
+
 def _words(units: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """The upper and lower 64 bits of a decimal column; nulls are zero."""
     whole = pc.fill_null(units, pa.scalar(0, UNITS))
@@ -132,29 +177,3 @@ def _words(units: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint6
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_null())
-
-
-def _unless_null(aggregate: str, then: Callable[[str], str]) -> str:
-    """SQL: the null that it usually is costs nothing more; list functions over nulls would."""
-    return f"CASE WHEN {aggregate} IS NOT NULL THEN {then(aggregate)} END"
-
-
-def _bins(numbers: str) -> str:
-    """SQL: a list of doubles (never zero) as a list of (bin, units). Scaled in two steps, as 2^1080 is no double."""
-    kind = f"CASE WHEN isnan(v) THEN {_NAN} WHEN v > 0 THEN {_INFINITY} ELSE {_MINUS_INFINITY} END"
-    number = f"CASE WHEN isfinite(v) THEN floor((log2(abs(v)) + 12) / 60) ELSE {kind} END"
-    placed = f"list_transform({numbers}, lambda v: {{'v': v, 'bin': CAST({number} AS SMALLINT)}})"
-    scaled = "p.v * pow(2e0, -30 * p.bin) * pow(2e0, 12 - 30 * p.bin)"
-    scaled = f"CASE WHEN p.bin < {_INFINITY} THEN {scaled} ELSE 1e0 END"
-    cut = f"list_transform({placed}, lambda p: {{'bin': p.bin, 'y': {scaled}}})"
-    high = "{'bin': c.bin, 'units': CAST(CAST(c.y AS BIGINT) AS DECIMAL(38,0))}"
-    below = f"CAST(CAST((c.y - CAST(CAST(c.y AS BIGINT) AS DOUBLE)) * {_BIN} AS BIGINT) AS DECIMAL(38,0))"
-    low = f"{{'bin': CAST(c.bin - 1 AS SMALLINT), 'units': {below}}}"
-    return f"flatten(list_transform({cut}, lambda c: [{high}, {low}]))"
-
-
-def _total(bins: str) -> str:
-    """SQL: a list of (bin, units) with each bin once, in order, empty bins left out."""
-    numbers = f"list_sort(list_distinct(list_transform({bins}, lambda e: e.bin)))"
-    units = f"list_sum(list_transform(list_filter({bins}, lambda e: e.bin = b), lambda e: e.units))"
-    return f"list_filter(list_transform({numbers}, lambda b: {{'bin': b, 'units': {units}}}), lambda t: t.units <> 0)"
