@@ -1,0 +1,139 @@
+"""Small queries that exercise the whole commit protocol, and what is compared after they were disturbed.
+
+Used inside the test session and, by `killed_driver.py`, in processes that are killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import penstock as ps
+from penstock.engine.checkpoint import Checkpoint, named_by
+from penstock.engine.storage import Storage
+
+SECOND = 1_000_000
+FILES, ROWS = 4, 60
+
+
+def write_input(folder: Path, partitions: tuple[str, ...] = ("",), seed: int = 7) -> None:
+    """A few files of events, a little out of order, with some that come far too late and some without a time."""
+    rng = np.random.default_rng(seed)
+    for p, partition in enumerate(partitions):
+        (folder / partition).mkdir(parents=True, exist_ok=True)
+        for i in range(FILES):
+            at = (i * ROWS + np.arange(ROWS)) * SECOND // 4 + rng.integers(0, 2 * SECOND, ROWS) + p * SECOND
+            times = [None if r == 5 else int(0 if i and r % 17 == 3 else t) for r, t in enumerate(at)]
+            table = pa.table(
+                {
+                    "ts": pa.array(times, pa.timestamp("us")),
+                    "key": pa.array(rng.integers(0, 6, ROWS), pa.int32()),
+                    "value": pa.array(rng.integers(-100, 100, ROWS) / 4),
+                }
+            )
+            pq.write_table(table, folder / partition / f"{i:02d}.parquet", row_group_size=ROWS // 3)
+
+
+def events(folder: Path, **options: Any) -> ps.Stream:
+    source = ps.stream("events", "ts timestamp, key int, value double", time="ts")
+    return source.read_parquet(str(folder), order="name", **options).disorder("2 s").ends()
+
+
+def windows(folder: Path) -> ps.Stream:
+    return events(folder).window("20 s", slide="5 s").group_by("key").agg(n="count(*)", total="sum(value)")
+
+
+def two_levels(folder: Path) -> ps.Stream:
+    fine = events(folder).window("3 s").group_by("key").agg(n="count(*)", total="sum(value)")
+    coarse = fine.rename(window_start="at").window("15 s", on="at").group_by("key")
+    return coarse.agg(parts="count(*)", most="max(n)", sum="sum(total)")
+
+
+def partitioned(folder: Path) -> ps.Stream:
+    """Two partitions, of which the first epoch sees both and reads one."""
+    read = events(folder, partitions="directory")
+    return read.window("5 s").group_by("key").agg(n="count(*)", total="sum(value)")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A query and the settings it runs with."""
+
+    name: str
+    query: Callable[[Path], ps.Stream]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ("",)
+
+    def prepare(self, home: Path) -> None:
+        write_input(home / "in", self.partitions)
+
+    def start(self, source: Path, home: Path, spark: Any, **settings: Any) -> ps.Run:
+        """Start, or take up again, the run whose results and checkpoint lie in `home`."""
+        return self.query(source / "in").start(
+            ps.parquet(str(home / "out")),
+            trigger="available_now",
+            checkpoint=str(home / "checkpoint"),
+            spark=spark,
+            **{"max_rows": ROWS, **self.settings, **settings},
+        )
+
+
+SCENARIOS = {
+    s.name: s
+    for s in (
+        Scenario("windows", windows),
+        Scenario("compacting", windows, {"compact_above": 2, "max_rows": ROWS // 3}),
+        Scenario("two-levels", two_levels),
+        Scenario("no-overlap", windows, {"overlap": False}),
+        Scenario("partitions", partitioned, {"max_rows": ROWS // 3}, ("a", "b")),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that a run leaves for others to see."""
+
+    files: dict[str, list[tuple[Any, ...]]]
+    letters: dict[str, list[tuple[Any, ...]]]
+    totals: dict[str, Any]
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        return sorted(row for rows in self.files.values() for row in rows)
+
+
+def outcome(home: Path) -> Outcome:
+    last = Checkpoint(Storage.at(str(home / "checkpoint"))).latest()
+    assert last is not None
+    return Outcome(_parts(home / "out"), _parts(home / "checkpoint" / "dead_letters"), dict(last.totals))
+
+
+def _parts(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    found = {}
+    for path in sorted(folder.glob("part-*")):
+        rows = pq.read_table(path).to_pylist()
+        found[path.name] = sorted((tuple(r.values()) for r in rows), key=repr)
+    return found
+
+
+def orphans(home: Path) -> list[str]:
+    """Files below a run's folders that neither of the last two manifests accounts for."""
+    storage = Storage.at(str(home / "checkpoint"))
+    checkpoint = Checkpoint(storage)
+    last = checkpoint.latest()
+    assert last is not None
+    before = checkpoint.before(last)
+    named = named_by(last) | (named_by(before) if before is not None else set())
+    named |= {"meta.json", "identity.json", "lock"}
+    named |= {f"epochs/{e:06d}.{kind}.json" for e in range(last.epoch - 2, last.epoch + 1) for kind in ("plan", "commit")}
+    named |= {"dead_letters/_penstock/owner.json", f"snapshots/{last.snapshot:06d}.json"}
+    left = [n for n in storage.tree() if n not in named and not n.startswith("dead_letters/part-")]
+    sink = Storage.at(str(home / "out"))
+    return left + [n for n in sink.tree() if n != "_penstock/owner.json" and not n.startswith("part-")]
