@@ -1,0 +1,331 @@
+"""The command `penstock`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import penstock
+from penstock.engine.run import parse_trigger
+from penstock.engine.sink import Target, console, deliver
+from penstock.engine.sink.target import DeliverTarget
+from penstock.errors import UserError
+from penstock.portal.complaint import complaining
+from penstock.portal.live import short_bytes, short_time
+from penstock.portal.script import Script, check_sources, load
+from penstock.portal.watch import Watch, choose_mode, say_json
+
+app = typer.Typer(
+    name="penstock",
+    help="Continuous queries on Apache Spark over streams that say when they are complete.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # a defect of ours keeps its plain stack trace, which can be pasted into a report
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+File = Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A query file; NAME is the stream, else `query`.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Master = Annotated[str | None, typer.Option(help="Spark master, such as local[4] or spark://host:7077.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"penstock {penstock.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The entry point of the package."""
+    app()
+
+
+# --- run ------------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+@complaining
+def run(
+    file: File,
+    trigger: Annotated[str | None, typer.Option(help="once or available_now; else runs until stopped.")] = None,
+    every: Annotated[str | None, typer.Option(help="Time between epochs, such as '500 ms' (the default).")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="Folder from which a later run goes on.")] = None,
+    max_rows: Annotated[int | None, typer.Option(min=1, help="Most rows an epoch takes.")] = None,
+    max_bytes: Annotated[int | None, typer.Option(min=1, help="Most bytes an epoch takes.")] = None,
+    buckets: Annotated[int | None, typer.Option(min=1, help="Parts of the state; fixed by the first run.")] = None,
+    dead_letters: Annotated[str | None, typer.Option(help="Folder for events that were not let in.")] = None,
+    master: Master = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a query until it has read everything, or until Ctrl-C, which finishes the epoch."""
+    script = load(file)
+    given = {
+        "trigger": trigger,
+        "every": every,
+        "checkpoint": checkpoint,
+        "max_rows": max_rows,
+        "max_bytes": max_bytes,
+        "buckets": buckets,
+        "dead_letters": dead_letters,
+    }
+    options = {**script.settings, **{k: v for k, v in given.items() if v is not None}}
+    if trigger is not None or every is not None:  # the command line replaces what the file says about epochs, whole
+        options = {**options, "trigger": trigger, "every": every}
+    chosen = parse_trigger(options.get("trigger"), options.get("every"))
+    mode = choose_mode(as_json=as_json, quiet=quiet)
+    sink = _sink(script, as_json, quiet)
+    at = options.get("checkpoint") or (f"{sink.home}/_penstock/checkpoint" if sink.home is not None else None)
+    check_sources(script.query, at, bounded=chosen.bounded)
+    watch = Watch(script.title, mode, Console())
+    wanted = master or options.pop("master", None)
+    options.pop("master", None)
+    done = watch.run(script.query, sink, options, master=wanted)
+    summary = watch.summary(done)
+    if mode == "json":
+        say_json(summary)
+    elif mode != "quiet":
+        _print_summary(summary)
+
+
+def _sink(script: Script, as_json: bool, quiet: bool) -> Target:
+    """The sink of the file. What would be printed as tables becomes JSON lines, or nothing, where asked for."""
+    sink = script.sink if script.sink is not None else console()
+    if isinstance(sink, DeliverTarget) and sink.name == "console":
+        if as_json:
+            return deliver(_rows_as_json)
+        if quiet:
+            return deliver(lambda rows, epoch: None)
+    return sink
+
+
+def _rows_as_json(rows: pa.Table, epoch: int) -> None:
+    for row in rows.to_pylist():
+        say_json({"type": "row", "epoch": epoch, "row": row})
+
+
+def _print_summary(s: dict[str, Any]) -> None:
+    rate = s["rows_in"] / s["seconds"] if s["seconds"] else 0.0
+    print(
+        f"{s['query']}: {s['rows_in']:,} rows in, {s['rows_out']:,} out, {s['epochs']} epochs, "
+        f"{short_time(s['seconds'])} ({rate:,.0f} rows/s); state peaked at {s['peak_state_rows']:,} rows "
+        f"({short_bytes(s['peak_state_bytes'])}), {s['state_rows']:,} rows are open"
+    )
+    if s["dead"]:
+        print("dead letters: " + ", ".join(f"{reason} {count:,}" for reason, count in sorted(s["dead"].items())))
+    for file in s["waiting"]:
+        print(f"not read: {file}")
+
+
+# --- looking at a query ---------------------------------------------------------------------------------------------
+
+
+@app.command()
+@complaining
+def explain(
+    file: File,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Draw a Mermaid flow chart.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the plan of a query."""
+    script = load(file)
+    if quiet:
+        return
+    if as_json:
+        say_json(
+            {"query": script.title, "fingerprint": script.query.plan.fingerprint, "plan": script.query.plan.describe()}
+        )
+        return
+    print(script.query.explain("mermaid" if mermaid else "text"))
+
+
+@app.command()
+@complaining
+def trace(
+    file: File,
+    rows: Annotated[int, typer.Option(help="Events taken from each source.")] = 20,
+    ends: Annotated[
+        bool, typer.Option("--ends", help="Take the sample for the whole input: everything closes.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show what every operator does with the first few events, step by step, by definition."""
+    from penstock.portal.sample import sample
+    from penstock.reference.trace import format_step
+    from penstock.reference.trace import trace as steps
+
+    script = load(file)
+    for step in steps(script.query.plan, sample(script.query, rows), ends=ends):
+        if as_json:
+            say_json(
+                {
+                    "operator": step.operator,
+                    "kind": step.kind,
+                    "taken": None if step.taken is None else str(step.taken),
+                    "emitted": [str(item) for item in step.emitted],
+                    "state": [str(held) for held in step.state],
+                    "dead_letter": None if step.dead_letter is None else step.dead_letter.reason,
+                }
+            )
+        elif not quiet:
+            print(format_step(step))
+
+
+@app.command()
+@complaining
+def state(
+    checkpoint: Annotated[str, typer.Argument(help="The checkpoint folder, or the folder of a file sink.")],
+    query: Annotated[str | None, typer.Option("--query", help="SQL over the state; a table per operator.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the state of a query, running or not; nothing is changed."""
+    from penstock.portal.show import Snapshot, ask
+
+    if query is not None:
+        answer = ask(checkpoint, query)
+        if not quiet:
+            _print_table(answer, as_json)
+        return
+    snapshot = Snapshot.open(checkpoint)
+    units, frontiers = snapshot.units(), snapshot.frontiers()
+    manifest = snapshot.manifest
+    if quiet:
+        return
+    if as_json:
+        say_json(
+            {
+                "checkpoint": snapshot.storage.url,
+                "epoch": manifest.epoch,
+                "totals": manifest.totals,
+                "units": [asdict(u) for u in units],
+                "frontiers": [asdict(f) for f in frontiers],
+                "ended": list(manifest.ended),
+            }
+        )
+        return
+    out = Console()
+    grid = Table("operator", title=f"{snapshot.storage.url}: after epoch {manifest.epoch}", title_justify="left")
+    for name in ("bucket", "windows", "runs", "rows", "bytes", "age (epochs)"):
+        grid.add_column(name, justify="right")
+    for u in units:
+        grid.add_row(
+            u.operator, str(u.bucket), str(u.group), str(u.runs), f"{u.rows:,}", short_bytes(u.bytes), str(u.age)
+        )
+    grid.add_section()
+    size = short_bytes(sum(u.bytes for u in units))
+    grid.add_row("all", "", "", str(sum(u.runs for u in units)), f"{sum(u.rows for u in units):,}", size, "")
+    out.print(grid)
+    ahead = Table("operator", "attribute", "complete", title="frontiers", title_justify="left")
+    for f in frontiers:
+        ahead.add_row(f.operator, f.attribute, f.reached)
+    out.print(ahead)
+    totals = manifest.totals
+    dead = ", ".join(f"{reason} {count:,}" for reason, count in sorted(totals.get("dead", {}).items())) or "none"
+    print(f"rows in {totals.get('rows_in', 0):,}, out {totals.get('rows_out', 0):,}, dead letters: {dead}")
+
+
+def _print_table(table: pa.Table, as_json: bool, limit: int = 200) -> None:
+    if as_json:
+        for row in table.to_pylist():
+            say_json(row)
+        return
+    grid = Table(*table.column_names)
+    for row in table.slice(0, limit).to_pylist():
+        grid.add_row(*("" if v is None else str(v) for v in row.values()))
+    Console().print(grid)
+    shown = f", the first {limit} shown" if table.num_rows > limit else ""
+    print(f"{table.num_rows:,} rows{shown}")
+
+
+# --- the machine, the demo, the benchmark ---------------------------------------------------------------------------
+
+
+@app.command()
+@complaining
+def doctor(
+    checkpoint: Annotated[str, typer.Option(help="Folder in which checkpoints are to be kept.")] = ".",
+    deep: Annotated[bool, typer.Option("--deep", help="Start Spark and ask a worker, too.")] = False,
+    master: Master = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check what this machine has of what Penstock needs."""
+    from penstock.engine.doctor import checks
+
+    found = checks(checkpoint, master=master, deep=deep or master is not None)
+    sound = all(check.ok for check in found)
+    if as_json:
+        say_json({"ok": sound, "checks": [asdict(check) for check in found]})
+    elif not quiet:
+        print(*found, sep="\n")
+    elif not sound:
+        print(*(check for check in found if not check.ok), sep="\n", file=sys.stderr)
+    if not sound:
+        raise typer.Exit(1)
+
+
+@app.command()
+@complaining
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where input, results, checkpoint and plot are kept.")] = Path(
+        "demo-out"
+    ),
+    master: Master = None,
+    native: Annotated[bool, typer.Option(help="Run the same query in Structured Streaming, too.")] = True,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """A continuous query over a year of real flights, live, in under a minute."""
+    from penstock.portal.demo import show_demo
+
+    agreed = show_demo(folder, master, choose_mode(as_json=as_json, quiet=quiet), native=native)
+    if not agreed:
+        raise typer.Exit(1)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@complaining
+def bench(
+    context: typer.Context,
+    full: Annotated[bool, typer.Option("--full", help="All sizes and repetitions; takes long.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Penstock against Structured Streaming and DuckDB on this machine."""
+    root = benchmarks_folder()
+    if root is None:
+        raise UserError(
+            "the benchmarks are not part of the installed package",
+            hint="clone the repository, go there, and run: make bench (or penstock bench)",
+        )
+    command = [sys.executable, "-m", "benchmarks.engine", *([] if full else ["--quick"]), *context.args]
+    command += ["--json"] if as_json else []
+    out = subprocess.DEVNULL if quiet else None
+    raise typer.Exit(subprocess.run(command, cwd=root, check=False, stdout=out).returncode)
+
+
+def benchmarks_folder() -> Path | None:
+    """The root of the repository, if this is run in or from one."""
+    here = Path.cwd()
+    places = [here, *here.parents, *Path(penstock.__file__).resolve().parents[1:4]]
+    return next((p for p in places if (p / "benchmarks" / "engine.py").is_file()), None)

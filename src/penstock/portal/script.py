@@ -1,0 +1,155 @@
+"""Query files: a Python file that defines a stream under the name `query`, and optionally a sink and settings.
+
+>>> import tempfile, pathlib
+>>> file = pathlib.Path(tempfile.mkdtemp()) / "slow.py"
+>>> _ = file.write_text('import penstock as ps\\nquery = ps.stream("s", "ts timestamp, v int", time="ts")')
+>>> load(str(file)).query
+<Stream source (ts timestamp, v int)>
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from penstock.algebra.operator import Source
+from penstock.algebra.source import Inbox
+from penstock.engine.sink import Target
+from penstock.engine.source.listing import open_reader, reader_options
+from penstock.engine.source.read import read
+from penstock.engine.storage import Storage
+from penstock.engine.stream import Stream
+from penstock.errors import PenstockError, SourceError, UserError, did_you_mean
+
+EXAMPLE = "query = ps.stream('traffic', 'ts timestamp, speed double', time='ts').read_parquet('data')"
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a query file defines."""
+
+    path: Path
+    name: str
+    query: Stream
+    sink: Target | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return self.path.name if self.name == "query" else f"{self.path.name}:{self.name}"
+
+
+def load(spec: str) -> Script:
+    """Run a query file, given as `file.py` or `file.py:name`, and take what it defines."""
+    path, name = _parse(spec)
+    module = _execute(path)
+    defined = vars(module)
+    streams = [n for n, v in defined.items() if isinstance(v, Stream)]
+    found = defined.get(name)
+    if not isinstance(found, Stream):
+        hint = f"write for example: {EXAMPLE}"
+        if streams:
+            hint = f"name the stream: {path.name}:{streams[-1]}. {did_you_mean(name, streams)}"
+        if found is None:
+            raise UserError(f"{path.name} defines no variable '{name}'", hint=hint)
+        raise UserError(f"{path.name}: '{name}' is a {type(found).__name__}, not a stream", hint=hint)
+    sink, settings = defined.get("sink"), defined.get("settings", {})
+    if sink is not None and not isinstance(sink, Target):
+        raise UserError(f"{path.name}: sink = {sink!r} is not a sink", hint="sink = ps.parquet('out'), for example")
+    if not isinstance(settings, Mapping):
+        raise UserError(f"{path.name}: settings = {settings!r} is not a dict", hint="settings = {'max_rows': 100_000}")
+    return Script(path, name, found, sink, dict(settings))
+
+
+def _parse(spec: str) -> tuple[Path, str]:
+    head, colon, name = spec.rpartition(":")
+    if colon and name.isidentifier() and head.endswith(".py"):
+        return _existing(Path(head)), name
+    return _existing(Path(spec)), "query"
+
+
+def _existing(path: Path) -> Path:
+    if path.is_dir():
+        raise UserError(f"'{path}' is a folder", hint="name the Python file that defines the query")
+    if not path.exists():
+        folder = path.parent
+        near = sorted(p.name for p in folder.glob("*.py"))[:20] if folder.is_dir() else []
+        raise UserError(
+            f"no such file: '{path}'",
+            hint=did_you_mean(path.name, near) if near else "check the path of the query file",
+        )
+    return path.resolve()
+
+
+def _execute(path: Path) -> ModuleType:
+    """Run the file as `python file.py` would: its own folder comes first where modules are looked for."""
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = f"penstock_query_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"'{path.name}' is not a Python file", hint="its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    before = set(sys.modules)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        where = Path(error.filename or path).name
+        text = f": {error.text.strip()}" if error.text else ""
+        raise UserError(f"{where}, line {error.lineno}: {error.msg}{text}", hint="mend the syntax there") from None
+    except PenstockError as error:
+        # What is wrong is known; where, too.
+        raise type(error)(f"{_place(path, error)}: {error.message}", hint=error.hint) from None
+    except UnicodeDecodeError:
+        raise UserError(f"'{path.name}' is not Python source in UTF-8", hint="name a query file") from None
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise UserError(
+            f"{_place(path, error)}: {said}", hint=f"the query file must run by itself: python {path.name}"
+        ) from None
+    _ship_with_query(set(sys.modules) - before, path.parent)
+    return module
+
+
+def _place(path: Path, error: BaseException) -> str:
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+    return f"{path.name}, line {lines[-1]}" if lines else path.name
+
+
+def _ship_with_query(names: set[str], folder: Path) -> None:
+    """Functions of the query file, and of modules beside it, travel to the tasks whole: workers cannot import them."""
+    for name in names:
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None)
+        if module is not None and file is not None and folder in Path(file).parents and "site-packages" not in file:
+            cloudpickle.register_pickle_by_value(module)
+
+
+def check_sources(query: Stream, checkpoint: str | None = None, *, bounded: bool = True) -> None:
+    """Look at the first row of every source, so that a wrong path is reported now and not after Spark has started."""
+    if checkpoint is not None and Storage.at(checkpoint).exists("meta.json"):
+        return  # What has been read already may be gone by now, rightly.
+    for node in query.plan.sources:
+        source = node.operator
+        assert isinstance(source, Source)
+        if isinstance(source.reader, Inbox):
+            continue
+        reader = open_reader(source)
+        splits = reader.plan(1, None, 1, True)
+        if splits and splits[0].format != "generated":
+            read(splits[0], source.schema, None, source.promises, reader_options(source))
+        elif not splits and bounded and reader.waiting:
+            file, why = reader.waiting[0]
+            raise SourceError(
+                f"stream '{source.name}': file '{file}' is not whole: {why}", hint="is it damaged, or still written?"
+            )

@@ -1,0 +1,177 @@
+"""What a checkpoint holds: its units, how far every operator is, and the state itself as tables to query.
+
+Reads only, and takes no lock, so it works beside a running query. The query may meanwhile drop what was just listed;
+then the newer manifest is looked at instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from penstock.algebra.schema import Schema
+from penstock.engine.checkpoint import Checkpoint, Manifest
+from penstock.engine.source.ticks import from_tick
+from penstock.engine.state import read_run
+from penstock.engine.storage import Storage, unseal
+from penstock.errors import CheckpointError, UserError
+from penstock.kernels.fold import is_tickable
+
+T = TypeVar("T")
+#: How often to look again when a running query has dropped what was being read.
+ATTEMPTS = 5
+#: Where a file sink keeps its checkpoint.
+BESIDE_SINK = "_penstock/checkpoint"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of state, as it is shown. Age is counted in epochs since its oldest run was written."""
+
+    operator: str
+    bucket: int
+    group: int
+    runs: int
+    rows: int
+    bytes: int
+    age: int
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """How far an operator or source is complete."""
+
+    operator: str
+    attribute: str
+    reached: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A checkpoint at one moment."""
+
+    storage: Storage
+    manifest: Manifest
+    plan: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str) -> Snapshot:
+        """The newest manifest of a checkpoint folder, or of the one that a sink's folder keeps beside its results."""
+        storage = Storage.at(path)
+        if not storage.exists("meta.json") and storage.exists(f"{BESIDE_SINK}/meta.json"):
+            storage = storage.within(BESIDE_SINK)
+        if not storage.exists(""):
+            raise UserError(f"checkpoint '{path}' does not exist", hint="name the folder given as --checkpoint")
+        if not storage.exists("meta.json"):
+            raise UserError(
+                f"'{path}' is not a checkpoint: it has no meta.json",
+                hint="name the folder given as --checkpoint, or the folder of a file sink",
+            )
+        meta = unseal(storage.read("meta.json"), f"{storage.url}/meta.json")
+        manifest = again(lambda: Checkpoint(storage).latest())
+        if manifest is None:
+            raise UserError(
+                f"checkpoint '{path}' is empty: no epoch has been committed yet", hint="run the query first"
+            )
+        return cls(storage, manifest, meta["plan"])
+
+    def units(self) -> list[Unit]:
+        now = self.manifest.epoch
+        return [
+            Unit(
+                key.operator,
+                key.bucket,
+                key.group,
+                len(runs),
+                sum(r.live for r in runs),
+                sum(r.bytes for r in runs),
+                now - min(r.epoch for r in runs),
+            )
+            for key, runs in sorted(self.manifest.units.items())
+        ]
+
+    def frontiers(self) -> list[Frontier]:
+        """What sources promise and how far aggregates are closed."""
+        found: list[Frontier] = []
+        for source, state in self.manifest.promises.items():
+            schema = self._schema(source)
+            if state["ended"]:
+                found.append(Frontier(source, "*", "end"))
+                continue
+            for attribute, tick in state["disorder"].items():
+                found.append(Frontier(source, attribute, f"< {_value(tick, schema.type_of(attribute))}"))
+            # A list of keys that must all pass is named in the definition only, with the attribute it is about.
+            named = re.findall(r"WhenAll\(.*?past='([^']+)'", self.plan[source]["definition"])
+            for index, tick in state["passed"].items():
+                attribute = named[int(index)]
+                found.append(Frontier(source, attribute, f"< {_value(tick, schema.type_of(attribute))}"))
+        for operator, tick in self.manifest.punctuation.get("closed", {}).items():
+            attribute = self._schema(operator).attributes[0]  # runs are sorted by the first grouping attribute
+            found.append(Frontier(operator, attribute.name, f"≤ {_value(tick, attribute.type)}"))
+        return found
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The live rows of every operator's state, by operator id."""
+        found: dict[str, list[pa.Table]] = {i: [] for i in self.plan if i.startswith("aggregate")}
+        for key, runs in sorted(self.manifest.units.items()):
+            found.setdefault(key.operator, []).extend(read_run(self.storage, key, r) for r in runs)
+        empty = pa.table({"nothing": pa.array([], pa.int32())})
+        return {i: pa.concat_tables(tables) if tables else empty for i, tables in found.items()}
+
+    def _schema(self, operator: str) -> Schema:
+        return Schema.parse(self.plan[operator]["schema"])
+
+
+def _value(tick: int, t: pa.DataType) -> str:
+    return str(from_tick(tick, t)) if is_tickable(t) else str(tick)
+
+
+def again(look: Callable[[], T]) -> T:
+    """Look, and look again when a running query has moved on meanwhile."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return look()
+        except (FileNotFoundError, CheckpointError):
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError
+
+
+def ask(path: str, sql: str) -> pa.Table:
+    """The answer to SQL over the state: one view per operator, and `units`."""
+
+    def state() -> tuple[Snapshot, dict[str, pa.Table]]:
+        snapshot = Snapshot.open(path)
+        return snapshot, snapshot.tables()
+
+    snapshot, tables = again(state)
+    units = [vars(u) for u in snapshot.units()]
+    schema = pa.schema(
+        [
+            ("operator", pa.string()),
+            *((n, pa.int64()) for n in ("bucket", "group", "runs", "rows", "bytes", "age")),
+        ]
+    )
+    with duckdb.connect(":memory:") as connection:
+        for name, table in {**tables, "units": pa.Table.from_pylist(units, schema)}.items():
+            connection.register(name, table)
+        try:
+            answer = connection.execute(sql).to_arrow_table()
+        except duckdb.Error as error:
+            names = ", ".join([*(f'"{n}"' for n in tables), "units"])
+            raise UserError(f"--query: {_first(error)}", hint=f"there are the tables {names}") from None
+    assert isinstance(answer, pa.Table)
+    return answer
+
+
+def _first(error: Exception) -> str:
+    said = str(error).strip().splitlines()
+    return said[0] if said else type(error).__name__
+
+
+__all__ = ["Frontier", "Snapshot", "Unit", "ask"]

@@ -1,0 +1,182 @@
+"""Run a query in the foreground: start Spark, show progress, heed Ctrl-C, sum up."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+from rich.live import Live
+
+from penstock.engine.progress import Progress
+from penstock.engine.run import Run
+from penstock.engine.sink import Target
+from penstock.engine.stream import Stream
+from penstock.portal.live import View, plain_line, short_time
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Mode = Literal["live", "lines", "json", "quiet"]
+
+
+def choose_mode(*, as_json: bool, quiet: bool, terminal: bool | None = None) -> Mode:
+    """How to show progress.
+
+    >>> choose_mode(as_json=False, quiet=False, terminal=False)
+    'lines'
+    """
+    if as_json:
+        return "json"
+    if quiet:
+        return "quiet"
+    return "live" if (sys.stdout.isatty() if terminal is None else terminal) else "lines"
+
+
+class Interrupt:
+    """The first Ctrl-C asks the run to finish its epoch, the second ends the process at once."""
+
+    def __init__(self, on_first: Callable[[], None], on_second: Callable[[], None]) -> None:
+        self.asked = threading.Event()
+        self._on_first, self._on_second = on_first, on_second
+
+    def __call__(self, number: int, frame: object) -> None:
+        if self.asked.is_set():
+            self._on_second()
+        else:
+            self.asked.set()
+            self._on_first()
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Take over from Spark's own handler, which would cancel the jobs of the epoch that is to finish."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {s: signal.signal(s, self) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass
+class Watch:
+    """One run in the foreground."""
+
+    title: str
+    mode: Mode
+    console: Console
+
+    def __post_init__(self) -> None:
+        self.view = View(self.title)
+        self._live: Live | None = None
+
+    def run(
+        self,
+        query: Stream,
+        sink: Target,
+        options: Mapping[str, Any],
+        spark: SparkSession | None = None,
+        master: str | None = None,
+    ) -> Run:
+        """Start the query, show it until it ends, and return the run, which is over."""
+        with self._shown():
+            if spark is None:
+                spark = self.start_spark(master)
+            self.view.running()
+            run = query.start(sink, spark=spark, listener=self._hear, **options)
+            for warning in run.warnings:
+                self._say(f"warning: {warning}")
+            interrupt = Interrupt(self._finishing, self._give_up)
+            with interrupt.installed():
+                while run.active and not interrupt.asked.is_set():
+                    time.sleep(0.05)
+                if interrupt.asked.is_set():
+                    run.stop()
+            run.wait()
+        return run
+
+    def start_spark(self, master: str | None) -> SparkSession:
+        from penstock.engine.session import spark_session
+
+        if self.mode == "lines":
+            self.console.print("starting Spark …", highlight=False)
+        began = time.monotonic()
+        session = spark_session(master)
+        if self.mode == "lines":
+            self.console.print(f"Spark is up after {short_time(time.monotonic() - began)}", highlight=False)
+        return session
+
+    @contextlib.contextmanager
+    def _shown(self) -> Iterator[None]:
+        if self.mode != "live":
+            yield
+            return
+        with Live(self.view, console=self.console, refresh_per_second=6, transient=False) as live:
+            self._live = live
+            try:
+                yield
+            finally:
+                self._live = None
+
+    def _hear(self, progress: Progress) -> None:
+        self.view.take(progress)
+        if self.mode == "lines":
+            self.console.print(plain_line(progress), highlight=False, markup=False, soft_wrap=True)
+        elif self.mode == "json":
+            say_json({"type": "epoch", **progress.to_json()})
+
+    def _say(self, text: str) -> None:
+        if self.mode != "quiet":
+            print(text, file=sys.stderr, flush=True)
+
+    def _finishing(self) -> None:
+        epoch = (self.view.last.epoch if self.view.last is not None else 0) + 1
+        self.view.stage = "stopping"
+        self._say(f"finishing epoch {epoch} … (Ctrl-C again to stop at once)")
+
+    def _give_up(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+        self._say("stopped at once: the epoch under way will be run again on the next start")
+        sys.stdout.flush()
+        # Not sys.exit: that would wait for the scan. A crash at any moment is what the checkpoint is made for.
+        os._exit(130)
+
+    def summary(self, run: Run) -> dict[str, Any]:
+        """What a finished run amounts to."""
+        last = self.view.last
+        waiting = sorted({f"{name}: {why}" for r in run.driver.readers.values() for name, why in r.waiting})
+        dead = last.total_dead if last is not None else run.driver.manifest.totals.get("dead", {})
+        totals = run.driver.manifest.totals
+        return {
+            "type": "summary",
+            "query": self.title,
+            "epochs": self.view.epochs,
+            "last_epoch": run.driver.manifest.epoch,
+            "seconds": round(self.view.elapsed, 3),
+            "rows_in": sum(p.rows_in for p in run.history),
+            "rows_out": sum(p.rows_out for p in run.history),
+            "total_rows_in": totals.get("rows_in", 0),
+            "total_rows_out": totals.get("rows_out", 0),
+            "dead": dict(dead),
+            "state_rows": last.state_rows if last is not None else 0,
+            "peak_state_rows": self.view.peak_rows,
+            "peak_state_bytes": self.view.peak_bytes,
+            "waiting": waiting,
+        }
+
+
+def say_json(body: Mapping[str, Any]) -> None:
+    """One object on one line of stdout, at once."""
+    print(json.dumps(body, default=str, ensure_ascii=False), flush=True)
