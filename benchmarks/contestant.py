@@ -51,7 +51,7 @@ def native_session() -> Any:
 
 
 def run_native(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sql
 
     for key in (*TUNED, "spark.sql.streaming.stateStore.providerClass"):
         spark.conf.unset(key)
@@ -68,11 +68,13 @@ def run_native(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
         .option("maxFilesPerTrigger", 1)
         .parquet(job["data"])
         .withWatermark("ts", f"{WATERMARK_SECONDS} seconds")
-        .groupBy(F.window("ts", f"{WINDOW_SECONDS} seconds"), "key")
-        .agg(F.count("*").alias("n"), F.sum("value").alias("s"))
+        .groupBy(sql.window("ts", f"{WINDOW_SECONDS} seconds"), "key")
+        .agg(sql.count("*").alias("n"), sql.sum("value").alias("s"))
     )
     writer = frame.writeStream.outputMode("append").option("checkpointLocation", f"{folder}/checkpoint")
-    writer = writer.format("noop") if job.get("sink") == "noop" else writer.format("parquet").option("path", f"{folder}/out")
+    writer = (
+        writer.format("noop") if job.get("sink") == "noop" else writer.format("parquet").option("path", f"{folder}/out")
+    )
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     seconds = time.perf_counter() - began

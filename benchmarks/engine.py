@@ -224,7 +224,9 @@ def table(rows: list[dict[str, Any]]) -> str:
                 f"{r['peak'] / 2**20:.0f} MiB; state {r['state'] / 2**20:.1f} MiB"
             )
         met = "" if not row["target"] else f"≥ {row['target']:g} {'✓' if row['ratio'] >= row['target'] else '✗'}"
-        lines.append("| " + " | ".join([*cells, f"{row['ratio']:.1f} ×", f"{row['ratio per epoch']:.1f} ×", met]) + " |")
+        lines.append(
+            "| " + " | ".join([*cells, f"{row['ratio']:.1f} ×", f"{row['ratio per epoch']:.1f} ×", met]) + " |"
+        )
     return "\n".join(lines)
 
 

@@ -226,7 +226,9 @@ class Stream:
             window = Window.landmark(landmark, on=on, origin=origin, granularity=granularity)
         else:
             assert size is not None
-            window = Window.sliding(size, size if slide is None else slide, on=on, origin=origin, granularity=granularity)
+            window = Window.sliding(
+                size, size if slide is None else slide, on=on, origin=origin, granularity=granularity
+            )
         window = window.resolve(self.schema)
         label = Attribute(window.label, window.label_type(self.schema))
         times = self.schema.times if isinstance(window, CountWindow) else (*self.schema.times, window.label)
@@ -264,7 +266,11 @@ class Stream:
 
     def _with(self, operator: Operator) -> Self:
         bucket = self.operator
-        if isinstance(bucket, Bucket) and bucket.window.label in operator.schema and not isinstance(operator, Aggregate):
+        if (
+            isinstance(bucket, Bucket)
+            and bucket.window.label in operator.schema
+            and not isinstance(operator, Aggregate)
+        ):
             _only_under_aggregate(bucket.window, operator)
         return replace(self, operator=operator)
 

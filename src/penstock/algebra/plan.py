@@ -168,9 +168,7 @@ def explain_mermaid(plan: Plan) -> str:
         text = f"<b>{node.id}</b>" + (f"<br/>{_escape(node.operator.detail)}" if node.operator.detail else "")
         lines.append(f'    n{n}["{text}"]')
     place = {node.id: n for n, node in enumerate(plan.nodes)}
-    for node in plan.nodes:
-        for child in node.inputs:
-            lines.append(f"    n{place[child]} --> n{place[node.id]}")
+    lines += [f"    n{place[child]} --> n{place[node.id]}" for node in plan.nodes for child in node.inputs]
     return "\n".join(lines)
 
 

@@ -113,7 +113,9 @@ class Driver:
     def _fresh(self) -> None:
         """Know nothing: what `recover` starts from."""
         self.manifest = Manifest(epoch=0)
-        self.readers: dict[str, SourceReader] = {i: open_reader(s, self.inboxes.get(i)) for i, s in self.sources.items()}
+        self.readers: dict[str, SourceReader] = {
+            i: open_reader(s, self.inboxes.get(i)) for i, s in self.sources.items()
+        }
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
         self.closed: dict[str, int] = {}
@@ -364,6 +366,7 @@ class Driver:
         if levels == 0 or (begun.parcels is None and not closers):
             return []
         context = self.spark.sparkContext
+        assert begun.job is not None
         merging = Merge(self.manifest.units, dict(closers), dict(self.closed))
         parcels: RDD[Any] = begun.parcels if begun.parcels is not None else self._nothing()
         stage: RDD[Any] = parcels

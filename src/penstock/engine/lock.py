@@ -11,10 +11,11 @@ import fcntl
 import json
 import os
 import socket
+import threading
 import time
 import uuid
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from penstock.engine.storage import Storage
 from penstock.errors import CheckpointError
@@ -29,7 +30,7 @@ class Lock:
         self.storage = storage
         self.owner = {"host": socket.gethostname(), "process": os.getpid(), "token": uuid.uuid4().hex}
         self._file: IO[str] | None = None
-        self._renewed = 0.0
+        self._released = threading.Event()
 
     def acquire(self) -> None:
         if self.storage.local:
@@ -54,29 +55,48 @@ class Lock:
         self._file = file
 
     def _acquire_lease(self) -> None:
-        if self.storage.exists("lease.json"):
-            lease = json.loads(self.storage.read("lease.json"))
-            if time.time() - float(lease["renewed"]) < TERM:
-                raise self._taken(json.dumps(lease))
-        self.renew(force=True)
+        lease = self._lease()
+        if lease and time.time() - float(lease["renewed"]) < TERM:
+            raise self._taken(json.dumps(lease))
+        self._write_lease()
         time.sleep(0.2)  # Two runs that both found a void lease: the later writer wins, the other one sees it here.
-        if json.loads(self.storage.read("lease.json"))["token"] != self.owner["token"]:
+        if not self._holds():
             raise self._taken("another run that started at the same moment")
+        # In a thread of its own: an epoch may take longer than the term.
+        threading.Thread(target=self._keep_renewing, name="penstock-lease", daemon=True).start()
 
-    def renew(self, *, force: bool = False) -> None:
-        """Called once per epoch; a no-op on local disks."""
-        if self.storage.local or (not force and time.time() - self._renewed < TERM / 4):
-            return
-        self._renewed = time.time()
-        self.storage.write("lease.json", json.dumps({**self.owner, "renewed": self._renewed}).encode())
+    def _keep_renewing(self) -> None:
+        while not self._released.wait(TERM / 4):
+            with contextlib.suppress(CheckpointError, OSError):
+                if not self._holds():
+                    return
+                self._write_lease()
+
+    def _write_lease(self) -> None:
+        self.storage.write("lease.json", json.dumps({**self.owner, "renewed": time.time()}).encode())
+
+    def _holds(self) -> bool:
+        return bool(self._lease().get("token") == self.owner["token"])
+
+    def _lease(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self.storage.read("lease.json")))
+        except (FileNotFoundError, ValueError):
+            return {}  # None, or one that is just being written.
+
+    def check(self) -> None:
+        """Called once per epoch: a run that was asleep for longer than the term may have been replaced."""
+        if not self.storage.local and (lease := self._lease()) and lease["token"] != self.owner["token"]:
+            raise self._taken(json.dumps(lease))
 
     def release(self) -> None:
+        self._released.set()
         if self._file is not None:
             with contextlib.suppress(OSError):
                 fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
             self._file = None
-        elif not self.storage.local:
+        elif not self.storage.local and self._holds():
             self.storage.delete("lease.json")
 
     def _taken(self, holder: str) -> CheckpointError:

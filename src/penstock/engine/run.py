@@ -71,6 +71,10 @@ class Trigger:
         return self.kind != "every"
 
     @property
+    def text(self) -> str:
+        return self.period if self.kind == "every" else self.kind
+
+    @property
     def seconds(self) -> float:
         return parse_duration(self.period, where="trigger") / 1e6 if self.kind == "every" else 0.0
 
@@ -158,7 +162,7 @@ class Run:
                 from penstock.engine.source.inbox import start_inbox
 
                 folder = storage.path(f"inbox/{node.id.replace(':', '_')}")
-                self._inboxes.append(start_inbox(reader.frame, folder, f"{folder}-spark", self.trigger.bounded))
+                self._inboxes.append(start_inbox(reader.frame, folder, f"{folder}-spark", self.trigger.text))
                 paths[node.id] = folder
         return paths
 
@@ -166,25 +170,25 @@ class Run:
 
     def _loop(self) -> None:
         try:
+            if self.trigger.bounded:
+                for inbox in self._inboxes:  # Everything there is has to be in before the first epoch.
+                    inbox.wait()
             while not self._stop.is_set():
+                for inbox in self._inboxes:
+                    inbox.check()
                 began = time.monotonic()
+                self._lock.check()
                 worked = self.driver.step()
-                self._lock.renew()
-                if self.trigger.kind == "once" or (self.trigger.bounded and not worked and self._inboxes_done()):
+                if self.trigger.kind == "once" or (self.trigger.bounded and not worked):
                     break
                 if not self.trigger.bounded:
                     self._stop.wait(max(0.0, self.trigger.seconds - (time.monotonic() - began)))
-                elif not worked:
-                    self._stop.wait(0.05)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the run
+        except BaseException as error:
             self._error = error
         finally:
             with contextlib.suppress(Exception):
                 self.driver.close()
             self._release()
-
-    def _inboxes_done(self) -> bool:
-        return all(i.done for i in self._inboxes)
 
     def _progress(self, progress: Progress) -> None:
         self.history.append(progress)

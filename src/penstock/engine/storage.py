@@ -28,7 +28,9 @@ def split_url(url: str) -> tuple[fs.FileSystem, str]:
         try:
             filesystem, path = fs.FileSystem.from_uri(text)
         except (pa.ArrowInvalid, OSError, ValueError) as error:
-            raise UserError(f"cannot open '{text}': {error}", hint="use a path or a URL such as s3://bucket/folder") from error
+            raise UserError(
+                f"cannot open '{text}': {error}", hint="use a path or a URL such as s3://bucket/folder"
+            ) from error
         return filesystem, path.rstrip("/")
     return fs.LocalFileSystem(), str(Path(text).expanduser().absolute())
 

@@ -9,19 +9,31 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.algebra import builder
+from penstock.algebra.duration import parse_duration
 from penstock.algebra.operator import Source
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Generated, Inbox
+from penstock.algebra.types import coerce_value
 from penstock.engine.epoch import Settings
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
 from penstock.engine.sink import MemoryTarget, Target, memory
+from penstock.engine.source.ticks import to_tick
 from penstock.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SETTINGS = tuple(Settings.__dataclass_fields__)
+#: The column kinds of the generator that a user may ask for, and their types.
+_GENERATED = {
+    "serial": "bigint",
+    "key": "int",
+    "uniform": "double",
+    "normal": "double",
+    "category": "string",
+    "chance": "boolean",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +117,33 @@ def generate(
 ) -> Stream:
     """A stream made by a seeded generator: `ps.generate(rate=1000, rows=1_000_000)`.
 
-    Events carry `ts` (from `start`, `rate` events a second of event time, up to `disorder` out of order), `key` and
-    `value`, or the `columns` asked for. Without `rows` it never ends and keeps pace with the clock.
-    """
-    from penstock.engine.source.generate import declare
+    Events carry `ts` (from `start`, `rate` events a second of event time, up to `disorder` late), `key` and `value`,
+    or the `columns` asked for, each a kind with its arguments: `columns={"user": ("key", 1000), "paid": ("chance",
+    0.1)}` (kinds: serial, key, uniform, normal, category, chance). Without `rows` it never ends and keeps pace with
+    the clock.
 
-    reader, schema = declare(name, rate, rows, seed, start, disorder, partitions, columns)
-    assert isinstance(reader, Generated)
-    made = Stream(Source((), schema, name=name, reader=reader))
-    return made.disorder(disorder) if disorder else made.disorder("0 s")
+    >>> generate(rate=100, rows=10, columns={"speed": ("uniform", 0, 120)})
+    <Stream source (ts timestamp, speed double)>
+    """
+    wanted = columns if columns is not None else {"key": ("key", 100), "value": "normal"}
+    kinds: list[tuple[str, str, tuple[Any, ...]]] = [("ts", "time", ())]
+    for column, kind in wanted.items():
+        given = (kind,) if isinstance(kind, str) else tuple(kind)
+        if not given or given[0] not in _GENERATED:
+            raise UserError(
+                f"generate: column '{column}' is {kind!r}", hint=did_you_mean(str(given[:1] or ""), _GENERATED)
+            )
+        kinds.append((column, given[0], given[1:]))
+    declared = ", ".join(f"`{c}` {'timestamp' if k == 'time' else _GENERATED[k]}" for c, k, _ in kinds)
+    if rate is not None and rate <= 0:
+        raise UserError(f"generate(rate={rate})", hint="events a second, more than 0")
+    if rows is not None and rows < 0:
+        raise UserError(f"generate(rows={rows})", hint="a number of events")
+    late = parse_duration(disorder, where="generate disorder") if disorder else 0
+    first = to_tick(coerce_value(start, pa.timestamp("us")))
+    reader = Generated(rows, rate, seed, first, partitions, late, tuple(kinds))
+    made = Stream(Source((), Schema.parse(declared, "ts"), name=name, reader=reader))
+    return made.disorder(disorder or "0 s")
 
 
 def from_spark(frame: DataFrame, *, name: str = "spark", time: str | Sequence[str] | None = None) -> Stream:
@@ -125,9 +155,11 @@ def from_spark(frame: DataFrame, *, name: str = "spark", time: str | Sequence[st
         raise UserError(
             f"from_spark(name='{name}'): this DataFrame is not a stream", hint="use spark.readStream, or read_parquet"
         )
-    from penstock.engine.source.inbox import schema_of_frame
-
-    return Stream(Source((), schema_of_frame(frame, time), name=name, reader=Inbox(frame)))
+    fields = ", ".join(
+        f"`{f.name.replace('`', '``')}` {f.dataType.simpleString().replace('timestamp_ntz', 'timestamp')}"
+        for f in frame.schema.fields
+    )
+    return Stream(Source((), Schema.parse(fields, time), name=name, reader=Inbox(frame)))
 
 
 __all__ = ["MemoryTarget", "Stream", "from_spark", "generate", "stream"]

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.source import Files, Generated
 from penstock.engine.checkpoint import Output
 from penstock.engine.exchange import REPORT, Parcel, decode, encode, scatter
 from penstock.engine.pipeline import Exchange, Pipeline
 from penstock.engine.sink.target import Staging
 from penstock.engine.source.known import Known
+from penstock.engine.source.listing import reader_options
 from penstock.engine.source.promise import Checker
 from penstock.engine.source.read import columns_to_read, read
 from penstock.engine.source.split import Split
@@ -138,12 +138,13 @@ def _events(
     source = pipeline.nodes[assignment["source"]].operator
     assert isinstance(source, Source)
     names = columns_to_read(source.schema, pipeline.needed(assignment["source"]), source.promises)
+    options = reader_options(source)
     checker = Checker(source.promises, source.schema)
     pending: list[pa.Table] = []
     rows = 0
     for stored, known in assignment["splits"]:
         split = Split.from_json(stored)
-        batch = _read(split, source, names)
+        batch = read(split, source.schema, names, source.promises, options)
         checked = checker.check(batch, split, None if known is None else Known.from_json(known, source.schema))
         report.promises.append((assignment["source"], checked.report))
         letters.extend(t for t in (batch.malformed, checked.rejected) if t.num_rows)
@@ -154,15 +155,6 @@ def _events(
             pending, rows = [], 0
     if rows:
         yield pa.concat_tables(pending)
-
-
-def _read(split: Split, source: Source, names: Sequence[str]) -> Any:
-    if isinstance(source.reader, Generated):
-        from penstock.engine.source.generate import read_generated
-
-        return read_generated(split, source.reader, source.schema)
-    options = dict(source.reader.options) if isinstance(source.reader, Files) else {}
-    return read(split, source.schema, names, source.promises, options)
 
 
 def _count_letters(letters: Sequence[pa.Table], report: Report) -> None:
@@ -283,9 +275,7 @@ def _may_close(run: Run, closers: Sequence[Pattern], exchange: Exchange) -> bool
     return False
 
 
-def write_units(
-    job: Job, exchange: Exchange, bucket: int, table: pa.Table
-) -> Iterator[tuple[UnitKey, Run]]:
+def write_units(job: Job, exchange: Exchange, bucket: int, table: pa.Table) -> Iterator[tuple[UnitKey, Run]]:
     """Store rows, sorted by the closing attribute, as one run per group of windows."""
     assert job.checkpoint is not None
     column = table[exchange.closing] if exchange.closing is not None else None

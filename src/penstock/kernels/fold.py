@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -86,8 +86,8 @@ def prefix_length(table: pa.Table, closing: str, bound: Any, inclusive: bool) ->
     if not is_tickable(column.type) or column.null_count:
         mask = pc.less_equal(column, bound) if inclusive else pc.less(column, bound)
         return int(pc.sum(mask).as_py() or 0)
-    side = "right" if inclusive else "left"
-    return int(np.searchsorted(ticks(column), tick(bound, column.type), side=side))
+    side: Literal["left", "right"] = "right" if inclusive else "left"
+    return int(np.searchsorted(ticks(column), np.int64(tick(bound, column.type)), side=side))
 
 
 def matching(table: pa.Table, closers: Sequence[Pattern]) -> pa.BooleanArray:
