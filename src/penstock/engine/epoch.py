@@ -46,6 +46,9 @@ from penstock.errors import PenstockError, SourceError, ViolationError
 from penstock.kernels.fold import frontier_of, is_tickable, tick
 
 
+SMALLEST_TASK = 1 << 20
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a run goes about its work; none of this changes what it computes."""
@@ -277,7 +280,7 @@ class Driver:
         for node_id, stored in begun.plan.splits.items():
             state = self.promises[node_id]
             splits = [Split.from_json(s) for s in stored]
-            for task in plan_tasks(state, splits, context.defaultParallelism):
+            for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
                 pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
                 records.append(json.dumps({"source": node_id, "splits": pairs}))
         begun.assignments = records
@@ -539,6 +542,11 @@ class Driver:
         self._settle()
         self._scanner.shutdown(wait=True)
         self._compactor.shutdown(wait=True)
+
+
+def _tasks_for(splits: Sequence[Split], parallelism: int) -> int:
+    """As many tasks as cores, fewer when there is little to read: starting a task costs as much as reading 1 MB."""
+    return max(1, min(parallelism, sum(s.bytes for s in splits) // SMALLEST_TASK))
 
 
 def _same(bucket: int) -> int:
