@@ -36,7 +36,7 @@ _GENERATED = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stream(builder.Stream):
     """A stream of events: build a query by chaining calls, then `start` it."""
 
