@@ -25,6 +25,7 @@ class NativeRun:
     dropped: int
     peak_state_rows: int
     peak_state_bytes: int
+    state_rows: int
     result: pa.Table
 
 
@@ -85,6 +86,7 @@ def run_native(
         dropped=sum(s["numRowsDroppedByWatermark"] for s in states),
         peak_state_rows=max((s["numRowsTotal"] for s in states), default=0),
         peak_state_bytes=max((s["memoryUsedBytes"] for s in states), default=0),
+        state_rows=states[-1]["numRowsTotal"] if states else 0,
         result=_read(out),
     )
 

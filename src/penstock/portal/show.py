@@ -161,7 +161,10 @@ def ask(path: str, sql: str) -> pa.Table:
         for name, table in {**tables, "units": pa.Table.from_pylist(units, schema)}.items():
             connection.register(name, table)
         try:
-            answer = connection.execute(sql).to_arrow_table()
+            relation = connection.sql(sql)
+            if relation is None:
+                raise UserError("--query: this statement has no answer", hint="write a SELECT")
+            answer = relation.to_arrow_table()
         except duckdb.Error as error:
             names = ", ".join([*(f'"{n}"' for n in tables), "units"])
             raise UserError(f"--query: {_first(error)}", hint=f"there are the tables {names}") from None
