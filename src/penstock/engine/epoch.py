@@ -24,13 +24,12 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.propagate import Propagation
 from penstock.algebra.source import EndOfSource
 from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, Output, named_by
 from penstock.engine.compaction import MANY, Compacted, candidates, compact, install
-from penstock.engine.exchange import REPORT, Parcel
+from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.fault import reach
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
@@ -207,10 +206,12 @@ class Driver:
                 return True
             except PenstockError:
                 raise
-            except Exception:
+            except Exception as error:
                 # A lost executor or worker. What decides the epoch is written down, so trying again from the
                 # checkpoint, as after a crash, gives the same epoch.
-                if attempt == self.settings.attempts:
+                if attempt == self.settings.attempts or not worth_retrying(error):
+                    if is_spark_failure(error):
+                        raise explain_failure(error) from error
                     raise
                 self._settle()
                 self._fresh()
