@@ -28,7 +28,9 @@ def remote(path: Path) -> Storage:
 def test_the_second_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
     first, second = Lock(Storage.at(str(tmp_path))), Lock(Storage.at(str(tmp_path)))
     first.acquire()
-    with pytest.raises(CheckpointError, match=rf"in use by another run.*\"process\": {os.getpid()}.*Hint: stop that run"):
+    with pytest.raises(
+        CheckpointError, match=rf"in use by another run.*\"process\": {os.getpid()}.*Hint: stop that run"
+    ):
         second.acquire()
     first.check()
     first.release()

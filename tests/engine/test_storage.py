@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pickle
@@ -45,15 +46,15 @@ def test_a_flipped_byte_is_noticed(epoch: int, data: st.DataObject) -> None:
     whole = bytearray(seal({"epoch": epoch, "units": {"a": [1, 2, 3]}}))
     at = data.draw(st.integers(0, len(whole) - 2))
     whole[at] ^= 1 << data.draw(st.integers(0, 6))
-    try:
+    with contextlib.suppress(CheckpointError):  # Anything but another body.
         assert unseal(bytes(whole), "record") == {"epoch": epoch, "units": {"a": [1, 2, 3]}}
-    except CheckpointError:
-        pass  # Anything but another body.
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"null", b'"x"', b"{}", b'{"body":1}', b"\xff\xfe", b'{"sha256":"","body":{}}'])
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"null", b'"x"', b"{}", b'{"body":1}', b"\xff\xfe", b'{"sha256":"","body":{}}']
+)
 def test_what_is_no_record_is_refused(text: bytes) -> None:
-    with pytest.raises(CheckpointError, match="some.json"):
+    with pytest.raises(CheckpointError, match=r"some\.json"):
         unseal(text, "some.json")
 
 

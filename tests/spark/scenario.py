@@ -132,7 +132,9 @@ def orphans(home: Path) -> list[str]:
     before = checkpoint.before(last)
     named = named_by(last) | (named_by(before) if before is not None else set())
     named |= {"meta.json", "identity.json", "lock"}
-    named |= {f"epochs/{e:06d}.{kind}.json" for e in range(last.epoch - 2, last.epoch + 1) for kind in ("plan", "commit")}
+    named |= {
+        f"epochs/{e:06d}.{kind}.json" for e in range(last.epoch - 2, last.epoch + 1) for kind in ("plan", "commit")
+    }
     named |= {"dead_letters/_penstock/owner.json", f"snapshots/{last.snapshot:06d}.json"}
     left = [n for n in storage.tree() if n not in named and not n.startswith("dead_letters/part-")]
     sink = Storage.at(str(home / "out"))
