@@ -15,15 +15,14 @@ class Aggregate:
     """One output event per group, when a punctuation that describes the grouping attributes matches the group.
 
     "Describes": it restricts grouping attributes only. One that restricts another attribute as well leaves events of
-    the group possible, so it closes nothing and is not passed on.
+    the group possible, so it closes nothing and is not passed on. Without keys there is one group, and, unlike in
+    SQL, none while there is no event: an empty stream has nothing to tell.
     """
 
     def __init__(self, declared: operator.Aggregate) -> None:
         (source,) = declared.inputs
         self.declared, self.schema = declared, source.schema
         self.groups: dict[tuple[Any, ...], Group] = {}
-        if not declared.keys:
-            self.groups[()] = Group((), [])  # As in SQL, the one group of an ungrouped aggregate may be empty.
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         keys = self.declared.keys
@@ -44,4 +43,4 @@ class Aggregate:
         return [*out, Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
 
     def state(self) -> list[Any]:
-        return [group.copy() for group in self.groups.values() if group.rows]
+        return [group.copy() for group in self.groups.values()]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.algebra import operator
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Range, Restriction
+from penstock.algebra.restriction import ANY, Range
 from penstock.algebra.window import LandmarkWindow
 from penstock.errors import UserError
 from penstock.reference.bucket import complete_landmarks, to_labels
@@ -20,7 +20,8 @@ class LandmarkAggregate:
     """For every window end that is newly complete, every group with events before that end.
 
     An event is in infinitely many windows, so Bucket and Aggregate are one here. When nothing more can come, the
-    last window is the one that holds the latest event.
+    last window is the one that holds the latest event. Windows end for all groups together: a punctuation that
+    restricts a key as well closes nothing.
     """
 
     def __init__(self, bucket: operator.Bucket, declared: operator.Aggregate) -> None:
@@ -44,20 +45,17 @@ class LandmarkAggregate:
         return []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        if not set(pattern.restricted) <= {*self.keys, self.on}:
+        if not set(pattern.restricted) <= {self.on}:
             return []
-        restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
-        moment = restrictions.pop(self.on, ANY)
+        moment = pattern[self.on]
         ends = Range(None, None) if moment is ANY else complete_landmarks(self.window, moment)
         if not isinstance(ends, Range):
             return []
         if ends.high is not None:
             labels = to_labels(ends, self.label_type)
-            passed = Pattern.by_name(self.declared.schema, {self.window.label: labels, **restrictions})
-            return [*self._emit_up_to(ends.high, restrictions), Punctuate(passed)]
-        if restrictions:
-            return []  # All events of these groups are here, but their windows go on for ever.
-        out = self._emit_up_to(self._end_of_latest(), restrictions)
+            passed = Pattern.by_name(self.declared.schema, {self.window.label: labels})
+            return [*self._emit_up_to(ends.high), Punctuate(passed)]
+        out = self._emit_up_to(self._end_of_latest())
         self.groups.clear()
         return [*out, Punctuate(Pattern.all(self.declared.schema))]
 
@@ -71,7 +69,7 @@ class LandmarkAggregate:
             end += self.window.every
         return end
 
-    def _emit_up_to(self, last: int, restrictions: Mapping[str, Restriction]) -> list[Item]:
+    def _emit_up_to(self, last: int) -> list[Item]:
         out: list[Item] = []
         end = self.window.origin + self.window.every
         while end <= last:
@@ -79,7 +77,7 @@ class LandmarkAggregate:
                 key = dict(zip(self.keys, group.key))
                 before = [row for row in group.rows if to_tick(row[self.on]) < end]
                 new = end > self.emitted.get(identity, self.window.origin)
-                if before and new and all(r.matches(key[a]) for a, r in restrictions.items()):
+                if before and new:
                     key[self.window.label] = from_tick(end, self.label_type)
                     out.append(Event(result_row(self.declared, key, before, self.schema)))
                     self.emitted[identity] = end

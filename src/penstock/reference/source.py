@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from penstock.algebra import source as declaration
 from penstock.algebra.operator import Source as Declared
@@ -30,9 +30,14 @@ class DeadLetter:
     row: Mapping[str, Any]
     reason: str
     breaks: Pattern | None
+    kind: Literal["malformed", "forbidden", "late"] = "late"
 
 
 class Promised(Protocol):
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        """The punctuation from before the first event that an event breaks. Takes no note of it."""
+        ...
+
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         """The punctuation that an event breaks. Takes note of the event."""
         ...
@@ -52,6 +57,9 @@ class DisorderPromise:
     def __init__(self, promise: declaration.Disorder, schema: Schema, partitions: Sequence[Hashable]) -> None:
         self.promise, self.schema = promise, schema
         self.newest: dict[Hashable, int | None] = dict.fromkeys(partitions)
+
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        return None
 
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         attribute, slack = self.promise.attribute, self.promise.slack
@@ -76,12 +84,15 @@ class WhenAllPromise:
         self.promise, self.schema = promise, schema
         self.newest: dict[Any, int | None] = dict.fromkeys(promise.keys)
 
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        key = row[self.promise.key]
+        if key in self.newest:
+            return None
+        # Null cannot be named in a pattern: no list of keys that are not null covers it.
+        return Pattern.by_name(self.schema, {} if key is None else {self.promise.key: Equal(key)})
+
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         key, moment = row[self.promise.key], row[self.promise.past]
-        if key not in self.newest:
-            # Null cannot be named in a pattern: no list of keys that are not null covers it.
-            restrictions = {} if key is None else {self.promise.key: Equal(key)}
-            return Pattern.by_name(self.schema, restrictions)
         if moment is None:
             return None
         tick, newest = to_tick(moment), self.newest[key]
@@ -106,8 +117,11 @@ class BoundsPromise:
         outside = ([] if low is None else [less(low)]) + ([] if high is None else [greater(high)])
         self.patterns = [Pattern.by_name(schema, {promise.attribute: r}) for r in outside]
 
-    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
         return next((p for p in self.patterns if p.matches_row(row)), None)
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        return None
 
     def assertions(self) -> list[Pattern]:
         return self.patterns
@@ -123,6 +137,9 @@ class InBandPromise:
     def punctuate(self, pattern: Pattern, partition: Hashable) -> None:
         self.given[partition].append(pattern)
         self.agreement.give(partition, pattern)
+
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        return None
 
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         return next((p for p in self.given[partition] if p.matches_row(row)), None)
@@ -154,13 +171,22 @@ class Source:
         try:
             row = self.declared.schema.event(event.row)
         except SchemaError as error:
-            self._reject(event.row, partition, str(error), None)
+            self._reject(event.row, partition, str(error), None, "malformed")
             return []
-        # Every promise takes note of the event, also when an earlier one has rejected it already.
-        found = [(promise, kept.violated(row, partition)) for promise, kept in self.promises]
+        # What can never occur, or was promised away in so many words, is no evidence of anything.
+        for promise, kept in self.promises:
+            if (pattern := kept.forbidden(row)) is not None:
+                self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "forbidden")
+                return []
+        judges = [(promise, kept) for promise, kept in self.promises if kept is not self.in_band]
+        if (pattern := self.in_band.violated(row, partition)) is not None:
+            self._reject(row, partition, f"breaks {declaration.InBand()}: matches {pattern}", pattern, "late")
+            return []
+        # Every other promise takes note of the event, also when an earlier one has rejected it already.
+        found = [(promise, kept.violated(row, partition)) for promise, kept in judges]
         for promise, pattern in found:
             if pattern is not None:
-                self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern)
+                self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
                 return []
         return [Event(row)]
 
@@ -188,10 +214,17 @@ class Source:
     def state(self) -> list[Any]:
         return []
 
-    def _reject(self, row: Mapping[str, Any], partition: Hashable, reason: str, pattern: Pattern | None) -> None:
+    def _reject(
+        self,
+        row: Mapping[str, Any],
+        partition: Hashable,
+        reason: str,
+        pattern: Pattern | None,
+        kind: Literal["malformed", "forbidden", "late"],
+    ) -> None:
         if self.declared.on_violation == "fail":
             raise ViolationError(
                 f"stream '{self.declared.name}': {dict(row)} {reason}",
                 hint="set on_violation='reject' to send such events to the dead letters",
             )
-        self.dead_letters.append(DeadLetter(self.declared.name, partition, row, reason, pattern))
+        self.dead_letters.append(DeadLetter(self.declared.name, partition, row, reason, pattern, kind))
