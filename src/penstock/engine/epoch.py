@@ -24,11 +24,13 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.propagate import Propagation
 from penstock.algebra.source import EndOfSource
 from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, Output, named_by
 from penstock.engine.compaction import MANY, Compacted, candidates, compact, install
+from penstock.engine.exchange import REPORT, Parcel
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.fault import reach
 from penstock.engine.pipeline import Pipeline
