@@ -98,6 +98,7 @@ class Snapshot:
     def frontiers(self) -> list[Frontier]:
         """What sources promise and how far aggregates are closed."""
         found: list[Frontier] = []
+        over = all(state["ended"] for state in self.manifest.promises.values())
         for source, state in self.manifest.promises.items():
             schema = self._schema(source)
             if state["ended"]:
@@ -112,7 +113,9 @@ class Snapshot:
                 found.append(Frontier(source, attribute, f"< {_value(tick, schema.type_of(attribute))}"))
         for operator, tick in self.manifest.punctuation.get("closed", {}).items():
             attribute = self._schema(operator).attributes[0]  # runs are sorted by the first grouping attribute
-            found.append(Frontier(operator, attribute.name, f"≤ {_value(tick, attribute.type)}"))
+            # The end of all sources closes everything, whatever label came last before it.
+            reached = "end" if over else f"≤ {_value(tick, attribute.type)}"
+            found.append(Frontier(operator, attribute.name, reached))
         return found
 
     def tables(self) -> dict[str, pa.Table]:
