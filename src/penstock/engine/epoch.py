@@ -24,17 +24,17 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.propagate import Propagation
 from penstock.algebra.source import EndOfSource
+from penstock.engine import jobs
 from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, Output, named_by
 from penstock.engine.compaction import MANY, Compacted, candidates, compact, install
-from penstock.engine.exchange import REPORT, Parcel
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.fault import reach
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
+from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, plan_tasks
 from penstock.engine.source.listing import SourceReader, open_reader
@@ -42,12 +42,13 @@ from penstock.engine.source.place import fingerprint
 from penstock.engine.source.split import Split
 from penstock.engine.source.ticks import from_tick
 from penstock.engine.state import apply, run_names
-from penstock.engine.task import Job, Merge, Report, merge, scan
+from penstock.engine.task import Job, Merge, Report
 from penstock.errors import PenstockError, SourceError, ViolationError
-from penstock.kernels.fold import frontier_of, is_tickable, tick
 
-
+#: Starting a task costs about as much as reading this many bytes.
 SMALLEST_TASK = 1 << 20
+#: State of so many rows is closed by one task as fast as by several.
+SMALL_STATE = 200_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Settings:
     batch_rows: int = 4_000_000
     memory: str = "2GB"
     overlap: bool = True
+    fuse_below: int = 4 << 20
     attempts: int = 3
     compact_above: int = MANY
     fault: str | None = None
@@ -76,8 +78,6 @@ class Begun:
     parcels: RDD[Any] | None = None
     reports: Future[list[Report]] | None = None
     job: Job | None = None
-    rows: int = 0
-    scanned: float = 0.0
     assignments: list[str] = field(default_factory=list)
 
 
@@ -263,8 +263,22 @@ class Driver:
         return any(isinstance(p, EndOfSource) for p in self.sources[source].promises)
 
     def _submit(self, begun: Begun) -> None:
-        """Start the scan of an epoch in its own thread."""
+        """Start the scan of an epoch in its own thread, unless it is so small that it goes with the merge."""
+        context = self.spark.sparkContext
+        records: list[str] = []
+        size = 0
+        for node_id, partitions in begun.plan.partitions.items():
+            self.promises[node_id].register(partitions)
+        for node_id, stored in begun.plan.splits.items():
+            state = self.promises[node_id]
+            splits = [Split.from_json(s) for s in stored]
+            size += sum(s.bytes for s in splits)
+            for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
+                pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
+                records.append(json.dumps({"source": node_id, "splits": pairs}))
+        state_rows = sum(r.live for runs in self.manifest.units.values() for r in runs)
         digest, blob = self.pipeline.blob
+        begun.assignments = records
         begun.job = Job(
             digest=digest,
             blob=blob,
@@ -275,61 +289,52 @@ class Driver:
             batch_rows=self.settings.batch_rows,
             memory=self.settings.memory,
             fault=self.settings.fault,
+            groups=1 if size < SMALLEST_TASK and state_rows < SMALL_STATE else self.buckets,
+            fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
         )
-        context = self.spark.sparkContext
-        records: list[str] = []
-        for node_id, partitions in begun.plan.partitions.items():
-            self.promises[node_id].register(partitions)
-        for node_id, stored in begun.plan.splits.items():
-            state = self.promises[node_id]
-            splits = [Split.from_json(s) for s in stored]
-            for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
-                pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
-                records.append(json.dumps({"source": node_id, "splits": pairs}))
-        begun.assignments = records
         if not records:
-            begun.parcels = None
             begun.reports = Future()
             begun.reports.set_result([])
-            return
-        begun.reports = self._scanner.submit(self._scan, begun)
+        elif not begun.job.fused:
+            begun.reports = self._scanner.submit(self._scan, begun)
 
     def _scan(self, begun: Begun) -> list[Report]:
-        context = self.spark.sparkContext
         assert begun.job is not None
-        records = context.parallelize(begun.assignments, len(begun.assignments))
-        scanned = records.mapPartitionsWithIndex(partial(scan, begun.job))
-        if self.pipeline.levels == 0:
-            answers = context.runJob(scanned, list)
-        else:
-            # One partition more than buckets: the last one carries the reports. Asking for it alone makes Spark run
-            # the whole scan and keep its shuffle files, so the merge of this epoch can follow as a job of its own.
-            begun.parcels = scanned.partitionBy(self.buckets + 1, _same)
-            answers = context.runJob(begun.parcels, list, [self.buckets])
-        begun.scanned = time.perf_counter()
-        return _reports(answers)
+        context = self.spark.sparkContext
+        begun.parcels, found = jobs.scan_alone(context, begun.job, begun.assignments, self.pipeline.levels)
+        return found
 
     def _finish(self, begun: Begun) -> None:
-        assert begun.reports is not None and begun.job is not None
-        reports = begun.reports.result()
+        assert begun.job is not None
+        context, levels = self.spark.sparkContext, self.pipeline.levels
+        standing = Standing(
+            begun.plan.epoch,
+            tuple(begun.plan.ends),
+            {i: s.to_json() for i, s in self.promises.items()},
+            self.propagation.to_json(),
+            self.closed,
+        )
+        merged: list[Report] = []
+        if begun.reports is None:
+            merging = Merge(self.manifest.units, standing=standing)
+            scans, merged = jobs.scan_and_merge(context, begun.job, merging, begun.assignments)
+        else:
+            scans = begun.reports.result()
         scanned = time.perf_counter()
-        self._raise_errors(begun, reports)
+        self._raise_errors(begun, scans)
         reach("scanned")
-        states = {i: PromiseState.from_json(self.sources[i], s.to_json()) for i, s in self.promises.items()}
-        patterns = self._punctuations(begun, reports, states)
-        propagation = Propagation(self.plan)
-        propagation.restore(self.propagation.to_json())
-        behind = propagation.run(patterns)
-        closers = {i: behind[i] for i in self.pipeline.exchanges if behind[i]}
-        closed = self._labels_closed(closers)
-        self.promises = states  # The next scan starts from what this one has established.
-        if self.settings.overlap and begun.plan.splits and not begun.plan.ends:
-            self._look_ahead()
-        merged = self._merge(begun, closers)
+        now = punctuate(self.pipeline, standing, scans)
+        self.promises = now.promises  # The next scan starts from what this one has established.
+        if begun.reports is not None:
+            if self.settings.overlap and begun.plan.splits and not begun.plan.ends:
+                self._look_ahead()
+            if levels and (begun.parcels is not None or now.closers):
+                merging = Merge(self.manifest.units, now.closers, self.closed)
+                merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
         self._raise_errors(begun, merged)
         reach("merged")
-        self.propagation, self.closed = propagation, closed
-        self._commit(begun, [*reports, *merged], scanned)
+        self.propagation, self.closed = now.propagation, now.closed
+        self._commit(begun, [*scans, *merged], scanned)
 
     def _look_ahead(self) -> None:
         """Begin the next epoch's scan. What is wrong with its input is told when its turn comes."""
@@ -338,55 +343,6 @@ class Driver:
         except PenstockError as error:
             # Not tried again: readers may have moved on over splits that no plan names.
             self._trouble = error
-
-    def _punctuations(
-        self, begun: Begun, reports: Sequence[Report], states: Mapping[str, PromiseState]
-    ) -> dict[str, list[Pattern]]:
-        patterns: dict[str, list[Pattern]] = {}
-        for node_id, state in states.items():
-            told = [r for report in reports for source, r in report.promises if source == node_id]
-            found = list(state.initial()) if begun.plan.epoch == 1 else []
-            found += state.absorb(told)
-            if node_id in begun.plan.ends and (end := state.end()) is not None:
-                found.append(end)
-            patterns[node_id] = found
-        return patterns
-
-    def _labels_closed(self, closers: Mapping[str, tuple[Pattern, ...]]) -> dict[str, int]:
-        """How far each aggregate will be closed: the last label (or key) that a frontier has reached."""
-        closed = dict(self.closed)
-        for node_id, patterns in closers.items():
-            exchange = self.pipeline.exchanges[node_id]
-            if exchange.closing is None:
-                continue
-            t = exchange.kernel.output_schema.type_of(exchange.closing)
-            for pattern in patterns:
-                bound = frontier_of(pattern, exchange.closing)
-                if bound is not None and is_tickable(t):
-                    at = tick(bound[0], t) - (0 if bound[1] else 1)
-                    closed[node_id] = max(at, closed.get(node_id, at))
-        return closed
-
-    def _merge(self, begun: Begun, closers: Mapping[str, tuple[Pattern, ...]]) -> list[Report]:
-        levels = self.pipeline.levels
-        if levels == 0 or (begun.parcels is None and not closers):
-            return []
-        context = self.spark.sparkContext
-        assert begun.job is not None
-        merging = Merge(self.manifest.units, dict(closers), dict(self.closed))
-        parcels: RDD[Any] = begun.parcels if begun.parcels is not None else self._nothing()
-        stage: RDD[Any] = parcels
-        for level in range(1, levels + 1):
-            stage = parcels.mapPartitionsWithIndex(partial(merge, begun.job, merging, level))
-            if level < levels:
-                parcels = stage.partitionBy(self.buckets + 1, _same)
-        last = self.buckets if levels == 1 else self.buckets + 1
-        return [r for r in _reports(context.runJob(stage, list, list(range(last)))) if r.task.startswith("b")]
-
-    def _nothing(self) -> RDD[Any]:
-        """No parcels, in as many partitions as ever: closing needs the merge although nothing was read."""
-        empty: list[tuple[int, Parcel]] = []
-        return self.spark.sparkContext.parallelize(empty, self.buckets + 1)
 
     def _raise_errors(self, begun: Begun, reports: Sequence[Report]) -> None:
         for report in reports:
@@ -548,13 +504,5 @@ class Driver:
 
 
 def _tasks_for(splits: Sequence[Split], parallelism: int) -> int:
-    """As many tasks as cores, fewer when there is little to read: starting a task costs as much as reading 1 MB."""
+    """As many tasks as cores, fewer when there is little to read."""
     return max(1, min(parallelism, sum(s.bytes for s in splits) // SMALLEST_TASK))
-
-
-def _same(bucket: int) -> int:
-    return bucket
-
-
-def _reports(answers: Sequence[Any]) -> list[Report]:
-    return [pickle.loads(p.payload) for _, p in answers if p.edge == REPORT]

@@ -50,16 +50,22 @@ class Exchange:
 
     @property
     def spread(self) -> tuple[str, ...]:
-        """The keys that decide the bucket: all but the window label, so that a key's windows stay together."""
+        """The keys that decide the bucket: all but the window label, so that a key's windows stay together.
+
+        Landmark windows end for all groups together, so all of them are in one bucket: when the stream is over, the
+        last window is that of the latest event of any group.
+        """
+        if self.landmark:
+            return ()
         label = self.window.label if self.window is not None else None
-        return tuple(k for k in self.keys if k != label) or (() if self.by_count or self.landmark else self.keys)
+        return tuple(k for k in self.keys if k != label) or (() if self.by_count else self.keys)
 
 
 class Pipeline:
     """Everything a task needs to know of the query; shipped to the workers once and cached there."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = Plan(tuple(_without_driver_objects(n) for n in plan.nodes))
+        self.plan = without_driver_objects(plan)
         self.nodes: dict[str, Node] = {n.id: n for n in self.plan.nodes}
         self.consumers: dict[str, tuple[Node, ...]] = {n.id: self.plan.consumers(n.id) for n in self.plan.nodes}
         self.exchanges: dict[str, Exchange] = {}
@@ -242,15 +248,14 @@ def apply_function(node: Node, rows: pa.Table) -> pa.Table:
         ) from error
 
 
-def _without_driver_objects(node: Node) -> Node:
-    """A node fit for travel: a Spark DataFrame stays with the driver, and tasks know their inputs by id alone."""
-    operator = replace(node.operator, inputs=tuple(_stub(i) for i in node.operator.inputs))
-    if isinstance(operator, Source) and isinstance(operator.reader, Inbox):
-        operator = replace(operator, reader=Inbox(None))
-    if isinstance(operator, Sink):
-        operator = replace(operator, target=None)
-    return Node(node.id, operator, node.inputs)
-
-
-def _stub(operator: Operator) -> Operator:
-    return Operator((), operator.schema)
+def without_driver_objects(plan: Plan) -> Plan:
+    """A plan fit for travel: a Spark DataFrame and the target of a sink stay with the driver."""
+    made: dict[str, Operator] = {}
+    for node in plan.nodes:
+        operator = replace(node.operator, inputs=tuple(made[i] for i in node.inputs))
+        if isinstance(operator, Source) and isinstance(operator.reader, Inbox):
+            operator = replace(operator, reader=Inbox(None))
+        if isinstance(operator, Sink):
+            operator = replace(operator, target=None)
+        made[node.id] = operator
+    return Plan(tuple(Node(n.id, made[n.id], n.inputs) for n in plan.nodes))

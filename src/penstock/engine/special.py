@@ -100,8 +100,9 @@ def _landmark(
         assert window is not None
         bounds = [_bound(c, window.label) for c in closers]
         over = any(b is None for b in bounds)
-        last = pc.max(partials[window.label]).as_py()
-        upto = last if over else max(bounds)
+        # At the end of everything: up to the latest event, or to a frontier that has gone further.
+        reached = [b for b in bounds if b is not None]
+        upto = max([*reached, pc.max(partials[window.label]).as_py()] if over else reached)
         tick = merging.since.get(exchange.id)
         since = None if tick is None else from_tick(tick, window.unit)  # type: ignore[attr-defined]
         if since is None or to_tick(upto, window.unit) > to_tick(since, window.unit):  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ import os
 import pickle
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +20,9 @@ import pyarrow as pa
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
 from penstock.engine.checkpoint import Output
-from penstock.engine.exchange import REPORT, Parcel, decode, encode, scatter
+from penstock.engine.exchange import REPORT, Parcel, decode, encode, place, scatter
 from penstock.engine.pipeline import Exchange, Pipeline
+from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.sink.target import Staging
 from penstock.engine.source.known import Known
 from penstock.engine.source.listing import reader_options
@@ -54,6 +55,8 @@ class Job:
     batch_rows: int = 4_000_000
     memory: str = "2GB"
     fault: str | None = None
+    groups: int = 1
+    fused: bool = False
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""
@@ -76,6 +79,11 @@ class Report:
     dead: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     error: PenstockError | None = None
+
+    @property
+    def scanned(self) -> bool:
+        """Whether this is the report of a scan, not of a merge."""
+        return self.task.startswith("s")
 
 
 def _tune(job: Job) -> None:
@@ -128,7 +136,15 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
     report.seconds = time.perf_counter() - began
     _tune(job)
     yield from parcels
-    yield job.buckets, Parcel(REPORT, (index,), pickle.dumps(report))
+    told = Parcel(REPORT, (index,), pickle.dumps(report))
+    if job.fused:
+        # To one bucket of every merge task: each must know what all scans have seen.
+        yield from (
+            (next(b for b in range(job.buckets) if place(job.buckets, job.groups, b) == g), told)
+            for g in range(job.groups)
+        )
+    else:
+        yield job.buckets, told
 
 
 def _events(
@@ -186,47 +202,69 @@ def _send(
 
 @dataclass(frozen=True)
 class Merge:
-    """What the merge of an epoch knows beyond the parcels: state before it, and the punctuations after its events."""
+    """What the merge of an epoch knows beyond the parcels: state before it, and the punctuations after its events.
+
+    With `standing` instead of closers, the tasks find the closers themselves from the reports of the scan.
+    """
 
     units: dict[UnitKey, tuple[Run, ...]]
-    closers: dict[str, tuple[Pattern, ...]]
-    since: dict[str, int | None] = field(default_factory=dict)
+    closers: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    since: dict[str, int] = field(default_factory=dict)
+    standing: Standing | None = None
 
 
 def merge(
-    job: Job, merging: Merge, level: int, bucket: int, parcels: Iterable[tuple[int, Parcel]]
+    job: Job, merging: Merge, level: int, group: int, parcels: Iterable[tuple[int, Parcel]]
 ) -> Iterator[tuple[int, Parcel]]:
-    """One bucket of one level: fold parcels into state, close what is complete, run the flows behind it."""
-    arrived: dict[int, list[Parcel]] = {}
-    for _, parcel in parcels:
-        arrived.setdefault(parcel.edge, []).append(parcel)
+    """The buckets of one task on one level: fold parcels into state, close what is complete, run the flows behind."""
+    arrived: dict[tuple[int, int], list[Parcel]] = {}
+    told: list[Parcel] = []
+    for bucket, parcel in parcels:
+        if parcel.edge == REPORT:
+            told.append(parcel)
+        else:
+            arrived.setdefault((bucket, parcel.edge), []).append(parcel)
+    if merging.standing is not None:
+        scans: list[Report] = [pickle.loads(p.payload) for p in sorted(told, key=lambda p: p.origin)]
+        if group > 0:
+            told = []  # Every task has them; one passes them on.
+        if any(s.error is not None for s in scans):
+            yield from ((job.buckets, p) for p in told)
+            return
+        closers = punctuate(job.pipeline(), merging.standing, scans).closers
+        merging = replace(merging, closers=closers, since=merging.standing.closed, standing=None)
+    for bucket in range(job.buckets):
+        if place(job.buckets, job.groups, bucket) == group:
+            yield from _merge_bucket(job, merging, level, bucket, arrived)
+    # Parcels for later levels, and reports, go on to where they are wanted.
+    yield from ((bucket, parcel) for (bucket, _), waiting in arrived.items() for parcel in waiting)
+    yield from ((job.buckets, parcel) for parcel in told)
+
+
+def _merge_bucket(
+    job: Job, merging: Merge, level: int, bucket: int, arrived: dict[tuple[int, int], list[Parcel]]
+) -> Iterator[tuple[int, Parcel]]:
     report = Report(task=f"b{level}{bucket:03d}")
     began = time.perf_counter()
     out: list[tuple[int, Parcel]] = []
-    if bucket < job.buckets:
-        try:
-            pipeline = job.pipeline()
-            _fail_if_asked(job, "merge")
-            reached: dict[str, list[pa.Table]] = {}
-            for exchange in pipeline.at_level(level):
-                sent = sorted(arrived.pop(exchange.edge, ()), key=lambda p: p.origin)
-                delta = [decode(p.payload) for p in sent]
-                result = _fold_bucket(job, merging, exchange, bucket, delta, report)
-                if result.num_rows:
-                    report.counts[exchange.id] = result.num_rows
-                    for target, tables in pipeline.flow(exchange.id, result).items():
-                        reached.setdefault(target, []).extend(tables)
-            out = _send(job, pipeline, reached, report, (level, bucket))
-        except PenstockError as error:
-            report.error = error
-        report.seconds = time.perf_counter() - began
-        _tune(job)
-        yield job.buckets, Parcel(REPORT, (level, bucket), pickle.dumps(report))
+    try:
+        pipeline = job.pipeline()
+        _fail_if_asked(job, "merge")
+        reached: dict[str, list[pa.Table]] = {}
+        for exchange in pipeline.at_level(level):
+            sent = sorted(arrived.pop((bucket, exchange.edge), ()), key=lambda p: p.origin)
+            result = _fold_bucket(job, merging, exchange, bucket, [decode(p.payload) for p in sent], report)
+            if result.num_rows:
+                report.counts[exchange.id] = result.num_rows
+                for target, tables in pipeline.flow(exchange.id, result).items():
+                    reached.setdefault(target, []).extend(tables)
+        out = _send(job, pipeline, reached, report, (level, bucket))
+    except PenstockError as error:
+        report.error = error
+    report.seconds = time.perf_counter() - began
+    _tune(job)
     yield from out
-    # Parcels for later levels, and reports, go on to where they are wanted.
-    for edge, waiting in arrived.items():
-        for parcel in waiting:
-            yield (job.buckets if edge == REPORT else bucket), parcel
+    yield job.buckets, Parcel(REPORT, (level, bucket), pickle.dumps(report))
 
 
 def _fold_bucket(

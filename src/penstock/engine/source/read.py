@@ -158,10 +158,7 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: st
         place = locate(split.path)
         with place.filesystem.open_input_file(place.path) as handle, pq.ParquetFile(handle) as file:
             everything = file.read_row_groups(list(split.row_groups), columns=list(schema.names), use_threads=False)
-        return event_texts(everything.take(pa.array(positions) if first == split.start else _shifted(positions)))
-
-    def _shifted(positions: Sequence[int]) -> pa.Array:
-        return pa.array(np.asarray(positions) + (split.start - first))
+        return event_texts(everything.take(pa.array([p + split.start - first for p in positions], pa.int64())))
 
     return Rows(fitted, split.start, table.column(band) if band is not None else None, bad, reasons, raw)
 

@@ -1,0 +1,80 @@
+"""Between scan and merge: what the sources now promise, and so what every aggregate may close.
+
+A pure function of where punctuation stood before the epoch and of the reports of its scan. The driver computes it;
+when scan and merge share one Spark job, every merge task computes it too, from the same reports, with the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.propagate import Propagation
+from penstock.engine.source.frontier import PromiseState
+from penstock.kernels.fold import frontier_of, is_tickable, tick
+
+if TYPE_CHECKING:
+    from penstock.engine.pipeline import Pipeline
+    from penstock.engine.task import Report
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where punctuation stands before an epoch: plain data, so that it travels."""
+
+    epoch: int
+    ends: tuple[str, ...] = ()
+    promises: dict[str, Any] = field(default_factory=dict)
+    unions: dict[str, Any] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Punctuated:
+    """Where it stands after the epoch's events, and what that closes: patterns over each aggregate's output."""
+
+    promises: dict[str, PromiseState]
+    propagation: Propagation
+    closed: dict[str, int]
+    closers: dict[str, tuple[Pattern, ...]]
+
+
+def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report]) -> Punctuated:
+    """Absorb the reports of a scan and carry the new promises through the plan."""
+    states: dict[str, PromiseState] = {}
+    patterns: dict[str, list[Pattern]] = {}
+    for node in pipeline.plan.sources:
+        assert isinstance(node.operator, Source)
+        state = states[node.id] = PromiseState.from_json(node.operator, standing.promises[node.id])
+        told = [r for report in reports for source, r in report.promises if source == node.id]
+        found = list(state.initial()) if standing.epoch == 1 else []
+        found += state.absorb(told)
+        if node.id in standing.ends and (end := state.end()) is not None:
+            found.append(end)
+        patterns[node.id] = found
+    propagation = Propagation(pipeline.plan)
+    propagation.restore(standing.unions)
+    behind = propagation.run(patterns)
+    closers = {i: behind[i] for i in pipeline.exchanges if behind[i]}
+    return Punctuated(states, propagation, labels_closed(pipeline, standing.closed, closers), closers)
+
+
+def labels_closed(
+    pipeline: Pipeline, before: Mapping[str, int], closers: Mapping[str, tuple[Pattern, ...]]
+) -> dict[str, int]:
+    """How far each aggregate will be closed: the last label (or key) that a frontier has reached."""
+    closed = dict(before)
+    for node_id, patterns in closers.items():
+        exchange = pipeline.exchanges[node_id]
+        if exchange.closing is None:
+            continue
+        t = exchange.kernel.output_schema.type_of(exchange.closing)
+        for pattern in patterns:
+            bound = frontier_of(pattern, exchange.closing)
+            if bound is not None and is_tickable(t):
+                at = tick(bound[0], t) - (0 if bound[1] else 1)
+                closed[node_id] = max(at, closed.get(node_id, at))
+    return closed
