@@ -76,9 +76,9 @@ def write_run(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, low: 
     """Store rows under a name nobody else has: a task that is tried twice writes two files, and one is kept."""
     folder = f"state/{key.operator.replace(':', '_')}/{key.bucket}"
     name = f"{folder}/{epoch:06d}-{key.group}-{uuid.uuid4().hex[:12]}.arrow"
-    storage.make(folder)
     path = storage.path(name)
     try:
+        storage.make(folder)
         with storage.filesystem.open_output_stream(path) as stream:
             with pa.ipc.new_file(stream, table.schema) as writer:
                 writer.write_table(table, max_chunksize=1 << 16)

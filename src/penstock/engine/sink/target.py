@@ -43,9 +43,9 @@ class Staging:
         """Leave results for the driver to publish."""
         suffix = {"parquet": "parquet", "json": "json", "arrow": "arrow"}[self.format]
         staged = f"{self.folder}/{epoch:06d}-{task}-{uuid.uuid4().hex[:12]}.{suffix}"
-        self.storage.make(self.folder)
         path = self.storage.path(staged)
         try:
+            self.storage.make(self.folder)
             with self.storage.filesystem.open_output_stream(path) as stream:
                 if self.format == "parquet":
                     pq.write_table(table, stream, compression="zstd")
