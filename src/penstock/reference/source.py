@@ -173,6 +173,10 @@ class Source:
         except SchemaError as error:
             self._reject(event.row, partition, str(error), None, "malformed")
             return []
+        for name in self.declared.schema.times:
+            if row[name] is None:
+                self._reject(row, partition, f"time attribute '{name}' is null", None, "malformed")
+                return []
         # What can never occur, or was promised away in so many words, is no evidence of anything.
         for promise, kept in self.promises:
             if (pattern := kept.forbidden(row)) is not None:
