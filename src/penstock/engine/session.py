@@ -2,7 +2,8 @@
 
 An epoch is a job of a few tasks that hand large byte arrays to Python. What matters is therefore the fixed cost per
 task and per stage, not the settings Spark is usually tuned by. `spark_session` takes an existing session as it is;
-only one it starts itself is tuned, and whatever the caller passes in `conf` wins.
+only one it starts itself is tuned. Whatever the caller passes in `conf` wins, then what `spark-submit` was given or
+`spark-defaults.conf` says, and our tuning comes last.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.engine.java import find_java, launcher_home
+from penstock.engine.pack import packed_conf
 from penstock.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MASTER = "local[*]"
 _GIB = 1 << 30
+_DEFAULT = re.compile(r"\s*(spark\.[^\s=:]+)\s*[\s=:]\s*(.*)")
 _MASTER = re.compile(r"local(-cluster)?(\[[^\]]*\])?|spark://.+|yarn|k8s://.+")
 
 
@@ -33,11 +36,13 @@ def spark_session(
     app: str = "penstock",
     conf: Mapping[str, object] | None = None,
     memory: str | None = None,
+    packed: str | Path | None = None,
 ) -> SparkSession:
     """The active Spark session, unchanged, or a new one tuned for short Python stages.
 
-    `master` defaults to all local cores; `memory` is that of the driver, such as "4g"; `conf` are Spark settings,
-    which win over ours.
+    `master` defaults to that of `spark-submit` or `spark-defaults.conf`, else to all local cores; `memory` is that of
+    the driver, such as "4g"; `conf` are Spark settings, which win over ours; `packed` is an archive written by
+    `penstock.engine.pack.pack`, for workers that have no Penstock.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -48,9 +53,10 @@ def spark_session(
         # Another thread made the session. A builder without settings returns it and changes nothing.
         return SparkSession.builder.getOrCreate()
 
-    master = master or DEFAULT_MASTER
-    wanted = settings(master, conf, memory)
-    _prepare_environment(master)
+    given = submitted() if is_submitted() else defaults()
+    master = master or given.get("spark.master") or DEFAULT_MASTER
+    wanted = settings(master, {**packed_conf(packed), **(conf or {})} if packed else conf, memory, given)
+    _prepare_environment(master, packed=packed is not None)
     builder = SparkSession.builder.master(master).appName(app)
     for key, value in wanted.items():
         builder = builder.config(key, value)
@@ -61,16 +67,24 @@ def spark_session(
 
 
 def settings(
-    master: str = DEFAULT_MASTER, conf: Mapping[str, object] | None = None, memory: str | None = None
+    master: str = DEFAULT_MASTER,
+    conf: Mapping[str, object] | None = None,
+    memory: str | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The Spark settings of a session that Penstock starts; pure, so that they can be looked at and tested.
+
+    `given` is what Spark knows already, from its command line or `spark-defaults.conf`: left alone.
 
     >>> settings("local[2]", {"spark.ui.enabled": True})["spark.ui.enabled"]
     'true'
     >>> settings("local[2]")["spark.locality.wait"]
     '0'
+    >>> "spark.locality.wait" in settings("local[2]", given={"spark.locality.wait": "3s"})
+    False
     """
     check_master(master)
+    given = given or {}
     own = {key: _text(value) for key, value in (conf or {}).items()}
     tuned = {
         # Every epoch is a job: nobody looks at a page per job, and keeping its history costs memory for ever.
@@ -82,7 +96,7 @@ def settings(
         "spark.python.worker.reuse": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.memory": memory or default_memory(),
+        "spark.driver.memory": default_memory(),
     }
     if unix_sockets_work():
         # Cheaper per task than TCP. Only a JVM and the Python beside it talk this way, so it works on clusters too.
@@ -95,11 +109,43 @@ def settings(
     if master.startswith("local-cluster"):
         # Its executors get what the third number says (MiB), and refuse to start when Spark's default is more.
         tuned["spark.executor.memory"] = f"{master.rstrip(']').rsplit(',', 1)[-1].strip()}m"
-    merged = tuned | own
-    merged["spark.driver.extraJavaOptions"] = " ".join(
-        [*_java_options(own), own.get("spark.driver.extraJavaOptions", "")]
-    ).strip()
+    merged = {key: value for key, value in tuned.items() if key not in given}
+    if memory is not None:
+        merged["spark.driver.memory"] = memory
+    merged |= own
+    options = own.get("spark.driver.extraJavaOptions", given.get("spark.driver.extraJavaOptions", ""))
+    merged["spark.driver.extraJavaOptions"] = " ".join([*_java_options(options), options]).strip()
     return merged
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` started this program: then its JVM runs already, with the settings it was given."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def submitted() -> dict[str, str]:
+    """The settings of the `spark-submit` that started this program, `spark-defaults.conf` among them."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def defaults(folder: Path | None = None) -> dict[str, str]:
+    """What `spark-defaults.conf` says: `key value` or `key=value` per line.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "spark-defaults.conf").write_text("# ours\\nspark.master  spark://a:7077\\nspark.ui.enabled=true\\n")
+    >>> defaults(folder)
+    {'spark.master': 'spark://a:7077', 'spark.ui.enabled': 'true'}
+    """
+    try:
+        text = ((folder or _conf_folder()) / "spark-defaults.conf").read_text()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    found = (_DEFAULT.match(line) for line in text.splitlines())
+    return {line[1]: line[2].strip() for line in found if line is not None}
 
 
 def check_master(master: str) -> None:
@@ -156,32 +202,44 @@ def unix_sockets_work(folder: str | None = None) -> bool:
     return os.name == "posix" and len(os.fsencode(folder)) + len("/.") + 36 + len(".sock") <= 103
 
 
-def _java_options(own: Mapping[str, str]) -> list[str]:
+def _java_options(options: str) -> list[str]:
     given = " ".join(
         [
-            own.get("spark.driver.extraJavaOptions", ""),
+            options,
             *(os.environ.get(name, "") for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")),
         ]
     )
-    options = []
-    if "log4j" not in given and "LOG4J_CONFIGURATION_FILE" not in os.environ and not _has_log_settings():
-        quiet = resources.files("penstock.engine") / "log4j2.properties"
-        # Quotes, since Spark splits the options at blanks.
-        options.append(f'"-Dlog4j2.configurationFile={Path(str(quiet)).as_uri()}"')
-    return options
+    if "log4j" in given or "LOG4J_CONFIGURATION_FILE" in os.environ or _has_log_settings():
+        return []
+    quiet = resources.files("penstock.engine") / "log4j2.properties"
+    # Quotes, since Spark splits the options at blanks.
+    return [f'"-Dlog4j2.configurationFile={Path(str(quiet)).as_uri()}"']
+
+
+def _conf_folder() -> Path:
+    """Where Spark looks for its settings."""
+    if folder := os.environ.get("SPARK_CONF_DIR"):
+        return Path(folder)
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home) / "conf"
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "conf"
 
 
 def _has_log_settings() -> bool:
-    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
-    return any(os.path.exists(os.path.join(folder, f"log4j2.{kind}")) for kind in ("properties", "xml", "yaml", "json"))
+    return any((_conf_folder() / f"log4j2.{kind}").exists() for kind in ("properties", "xml", "yaml", "json"))
 
 
-def _prepare_environment(master: str) -> None:
+def _prepare_environment(master: str, *, packed: bool) -> None:
     """What the JVM and the workers inherit. Set in this process, since Spark starts both from its environment."""
-    os.environ["JAVA_HOME"] = str(launcher_home(find_java()))
+    if not is_submitted():
+        os.environ["JAVA_HOME"] = str(launcher_home(find_java()))
     # Without it workers run whatever `python3` is first on PATH, with other packages or another version.
     if "PYSPARK_PYTHON" not in os.environ:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Workers that get their packages from an archive have a Python of their own, hardly in the folder of ours.
+        theirs = packed and not is_local(master)
+        os.environ["PYSPARK_PYTHON"] = "python{}.{}".format(*sys.version_info[:2]) if theirs else sys.executable
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
