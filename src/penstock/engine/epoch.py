@@ -18,12 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
-
-from pyspark import RDD
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.propagate import Propagation
 from penstock.algebra.source import EndOfSource
@@ -44,6 +42,10 @@ from penstock.engine.source.ticks import from_tick
 from penstock.engine.state import apply, run_names
 from penstock.engine.task import Job, Merge, Report
 from penstock.errors import PenstockError, SourceError, ViolationError
+
+if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
+    from pyspark import RDD
+    from pyspark.sql import SparkSession
 
 #: Starting a task costs about as much as reading this many bytes.
 SMALLEST_TASK = 1 << 20
@@ -123,6 +125,7 @@ class Driver:
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
         self.closed: dict[str, int] = {}
+        self.behind: dict[str, tuple[Pattern, ...]] = {}
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
         self.gone: list[str] = []
         self.planned = 0
@@ -333,7 +336,7 @@ class Driver:
                 merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
         self._raise_errors(begun, merged)
         reach("merged")
-        self.propagation, self.closed = now.propagation, now.closed
+        self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
         self._commit(begun, [*scans, *merged], scanned)
 
     def _look_ahead(self) -> None:

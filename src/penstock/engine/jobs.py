@@ -13,12 +13,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
-
-from pyspark import RDD, SparkContext
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.exchange import REPORT, Parcel, place
 from penstock.engine.task import Job, Merge, Report, merge, scan
+
+if TYPE_CHECKING:
+    from pyspark import RDD, SparkContext
 
 
 def scanned(context: SparkContext, job: Job, assignments: Sequence[str]) -> RDD[Any]:
