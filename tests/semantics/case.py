@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class Feed:
     def partitions(self) -> list[str]:
         return list(dict.fromkeys(p for p, _ in self.items))
 
-    @property
+    @cached_property
     def declared(self) -> ps.Stream:
         time = self.schema.split()[0]
         stream = ps.stream(self.name, self.schema, time=time)
@@ -89,6 +90,8 @@ class Cut:
     compact_above: int = 8
     batch_rows: int = 1000
     empty_file: bool = False
+    as_if_large: bool = False
+    fuse_below: int = 4 << 20
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -98,6 +101,7 @@ class Cut:
             "overlap": self.overlap,
             "compact_above": self.compact_above,
             "batch_rows": self.batch_rows,
+            "fuse_below": self.fuse_below,
         }
 
 
@@ -153,7 +157,9 @@ def _write_file(feed: Feed, items: list[Any], path: Path, cut: Cut) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = feed.declared.schema
     records = [
-        {**dict.fromkeys(schema.names), "punctuation": i} if isinstance(i, str) else {**feed.row(i), "punctuation": None}
+        {**dict.fromkeys(schema.names), "punctuation": i}
+        if isinstance(i, str)
+        else {**feed.row(i), "punctuation": None}
         for i in items
     ]
     if feed.format == "json":

@@ -12,19 +12,10 @@ from known_cases import CASES
 
 CUTS = {
     "whole": WHOLE,
-    "small epochs": Cut(file_rows=6, group_rows=3, max_rows=2, buckets=3, compact_above=2),
+    "small epochs": Cut(file_rows=6, group_rows=3, max_rows=2, buckets=3, compact_above=2, fuse_below=0),
     "restarted": Cut(file_rows=5, group_rows=2, max_rows=3, buckets=2, restart=True, empty_file=True),
-    "small tasks": Cut(file_rows=4, group_rows=2, buckets=5, parallelism=4, batch_rows=1, overlap=False),
+    "small tasks": Cut(file_rows=4, group_rows=2, buckets=5, parallelism=4, batch_rows=1, as_if_large=True),
 }
-
-
-@pytest.fixture(params=["kernels", "spark"])
-def engine(request: pytest.FixtureRequest) -> Callable[[Case, Cut], Outcome]:
-    """What runs a case: the engine in this process, or on Spark."""
-    if request.param == "kernels":
-        return on_kernels
-    spark = request.getfixturevalue("spark")
-    return lambda case, cut: on_spark(case, cut, spark)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -40,26 +40,34 @@ class Punctuated:
     propagation: Propagation
     closed: dict[str, int]
     closers: dict[str, tuple[Pattern, ...]]
+    behind: dict[str, tuple[Pattern, ...]]
+    """The punctuations that are new behind every operator."""
 
 
 def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report]) -> Punctuated:
     """Absorb the reports of a scan and carry the new promises through the plan."""
     states: dict[str, PromiseState] = {}
     patterns: dict[str, list[Pattern]] = {}
+    ends: dict[str, list[Pattern]] = {}
     for node in pipeline.plan.sources:
         assert isinstance(node.operator, Source)
         state = states[node.id] = PromiseState.from_json(node.operator, standing.promises[node.id])
         told = [r for report in reports for source, r in report.promises if source == node.id]
         found = list(state.initial()) if standing.epoch == 1 else []
         found += state.absorb(told)
-        if node.id in standing.ends and (end := state.end()) is not None:
-            found.append(end)
         patterns[node.id] = found
+        if node.id in standing.ends and (end := state.end()) is not None:
+            ends[node.id] = [end]
     propagation = Propagation(pipeline.plan)
     propagation.restore(standing.unions)
     behind = propagation.run(patterns)
+    if ends:
+        # After the rest, not together with it: the end contains every other promise, but how far a frontier had got
+        # before the end decides which landmark windows there are.
+        last = propagation.run(ends)
+        behind = {i: (*found, *last[i]) for i, found in behind.items()}
     closers = {i: behind[i] for i in pipeline.exchanges if behind[i]}
-    return Punctuated(states, propagation, labels_closed(pipeline, standing.closed, closers), closers)
+    return Punctuated(states, propagation, labels_closed(pipeline, standing.closed, closers), closers, behind)
 
 
 def labels_closed(
