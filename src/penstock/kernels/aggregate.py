@@ -167,6 +167,8 @@ class AggregateKernel:
 
     def finalize(self, partials: pa.Table) -> pa.Table:
         """The answers of groups, each given by one partial row, in the same order."""
+        if not partials.num_rows:
+            return self.output_schema.arrow.empty_table()
         partials = self._partial_table(partials)
         resolved = self._resolve_sums(partials)
         groups = [quote(g) for g in self.grouping]
