@@ -78,3 +78,16 @@ def run_to_the_end(start: Callable[[], Any], hook: Hook, limit: int = 500) -> in
         except Crash:
             continue
     raise AssertionError(f"not through after {limit} crashes")
+
+
+def crash_at(point: str, nth: int) -> Hook:
+    """Crash when a step is reached for the nth time."""
+    left = nth
+
+    def hook(reached: str) -> None:
+        nonlocal left
+        left -= reached == point
+        if left == 0:
+            raise Crash(point)
+
+    return hook
