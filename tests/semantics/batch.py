@@ -1,0 +1,118 @@
+"""The batch answer: what DuckDB says to the whole query over all events that were let in, written out as plain SQL.
+
+Windows are joins with the list of all windows, aggregates are SQL written here by hand: nothing of ours is used but
+the list of operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from case import Case
+
+from penstock.algebra.operator import Aggregate, Bucket, Map, Project, Select, Sink, Source, Union
+from penstock.algebra.plan import Node, Plan
+from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow
+
+_HAS = "FILTER (WHERE v IS NOT NULL)"
+#: Name → what a query says, and what it means in DuckDB.
+AGGREGATES = {
+    "n0": ("count(*)", "count(*)"),
+    "n1": ("count(v)", "count(v)"),
+    "s0": ("sum(v)", "fsum(v)"),
+    "s1": ("sum(n)", "CAST(sum(n) AS BIGINT)"),
+    "s2": ("sum(d)", "CAST(sum(d) AS DECIMAL(38, 2))"),
+    "m0": ("avg(d)", "CAST(sum(d) AS DOUBLE) / count(d)"),
+    "lo": ("min(k)", "min(k)"),
+    "hi": ("max(d)", "max(d)"),
+    "distinct0": ("count(distinct k)", "count(DISTINCT k)"),
+    "distinct1": ("count(distinct k, n)", "count(DISTINCT CASE WHEN k IS NOT NULL AND n IS NOT NULL THEN (k, n) END)"),
+    "first0": ("first(v)", f"(list(v ORDER BY ts, v) {_HAS})[1]"),
+    "last0": ("last(v)", f"(list(v ORDER BY ts DESC, v DESC) {_HAS})[1]"),
+    "by0": ("max_by(k, id)", "(list(k ORDER BY id DESC, k DESC NULLS FIRST))[1]"),
+    "some": ("any_value(n)", "min(n)"),
+    "if0": ("count_if(v > 0)", "count(*) FILTER (WHERE v > 0)"),
+    "and0": ("bool_and(n > 0)", "bool_and(n > 0)"),
+    "filtered": ("sum(n) filter (where v > 0)", "CAST(sum(n) FILTER (WHERE v > 0) AS BIGINT)"),
+    "ratio": ("sum(n) / count(*)", "CAST(sum(n) AS DOUBLE) / count(*)"),
+    "var0": ("var_samp(id)", "var_samp(id)"),
+    "dev0": ("stddev_pop(id)", "stddev_pop(id)"),
+}
+_MEANING = {**dict(AGGREGATES.values()), "max(x)": "max(x)", "sum(c)": "CAST(sum(c) AS BIGINT)"}
+
+
+def batch(case: Case, dead: set[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """The answer over the events that are not dead, given as pairs of stream and id."""
+    stream = case.stream()
+    plan = Plan.of(Sink((stream.operator,), stream.schema))
+    db = duckdb.connect(config={"threads": 1})
+    rows = {f.name: [r for r in f.rows() if (f.name, r["id"]) not in dead] for f in case.feeds}
+    for number, node in enumerate(plan):
+        table = _answer(node, {n.id: f"node{i}" for i, n in enumerate(plan)}, db, rows)
+        db.register(f"node{number}", table)
+    answer: list[dict[str, Any]] = table.select(list(stream.schema.names)).cast(stream.schema.arrow).to_pylist()
+    return answer
+
+
+def _answer(node: Node, names: dict[str, str], db: Any, rows: dict[str, list[dict[str, Any]]]) -> pa.Table:
+    operator = node.operator
+    below = [names[i] for i in node.inputs]
+    match operator:
+        case Source():
+            return pa.Table.from_pylist(rows[operator.name], schema=operator.schema.arrow)
+        case Select():
+            return db.sql(f"SELECT * FROM {below[0]} WHERE {operator.predicate.sql}").to_arrow_table()
+        case Project():
+            columns = ", ".join(f'{e.sql} AS "{n}"' for n, e in operator.columns)
+            return db.sql(f"SELECT {columns} FROM {below[0]}").to_arrow_table().cast(operator.schema.arrow)
+        case Map():
+            found = db.sql(f"SELECT * FROM {below[0]}").to_arrow_table().cast(operator.inputs[0].schema.arrow)
+            return operator.function(found)
+        case Union():
+            columns = ", ".join(operator.schema.names)
+            return db.sql(" UNION ALL ".join(f"SELECT {columns} FROM {b}" for b in below)).to_arrow_table()
+        case Bucket():
+            return _windows(operator, below[0], db)
+        case Aggregate():
+            by = ", ".join(operator.keys)
+            named = [f"{_MEANING[a.text]} AS {a.name}" for a in operator.aggregations]
+            group = f"GROUP BY {by}" if by else "HAVING count(*) > 0"
+            return db.sql(f"SELECT {', '.join([*operator.keys, *named])} FROM {below[0]} {group}").to_arrow_table()
+        case _:
+            return db.sql(f"SELECT * FROM {below[0]}").to_arrow_table()
+
+
+def _windows(operator: Bucket, below: str, db: Any) -> pa.Table:
+    window, on = operator.window, operator.window.on
+    match window:
+        case TimeWindow():
+            ((low, high),) = db.sql(f"SELECT min({on}), max({on}) FROM {below}").fetchall()
+            first = 0 if low is None else (low - window.size - window.origin) // window.slide - 1
+            last = 0 if high is None else (high - window.origin) // window.slide + 2
+            starts = f"SELECT {window.origin} + i * {window.slide} AS __w FROM range({first}, {last}) t(i)"
+            inside = f"{on} >= __w AND {on} < __w + {window.size}"
+        case LandmarkWindow():
+            ((high,),) = db.sql(f"SELECT max({on}) FROM {below}").fetchall()
+            last = 1 if high is None else max(1, (high - window.origin) // window.every + 2)
+            starts = f"SELECT {window.origin} + i * {window.every} AS __w FROM range(1, {last}) t(i)"
+            inside = f"{on} >= {window.origin} AND {on} < __w"
+        case _:
+            raise AssertionError(f"{window} has no batch answer")
+    return db.sql(f"SELECT e.*, __w AS {window.label} FROM {below} e JOIN ({starts}) ON {inside}").to_arrow_table()
+
+
+def has_batch_answer(case: Case) -> bool:
+    """Whether a batch can know the answer.
+
+    Not of windows by count, which depend on the order of arrival; nor how far a frontier has gone beyond the latest
+    event that is left, which decides how many landmark windows there are.
+    """
+    operators = [n.operator for n in case.stream().plan]
+    windows = [o.window for o in operators if isinstance(o, Bucket)]
+    if any(isinstance(w, CountWindow) for w in windows):
+        return False
+    plain = all(isinstance(o, Source | Bucket | Aggregate | Sink) for o in operators)
+    spoken = any(f.in_band for f in case.feeds)
+    return not any(isinstance(w, LandmarkWindow) for w in windows) or (plain and not spoken)

@@ -1,0 +1,59 @@
+"""Any query, any input, any cut: reference = kernels = batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from backend import Outcome, assert_grammatical, assert_same, difference, on_kernels, on_reference, on_spark
+from batch import batch, has_batch_answer
+from case import WHOLE, Case, Cut
+from hypothesis import HealthCheck, given, settings
+from random_cases import cases, cuts
+
+
+def check(case: Case, cut: Cut, engine: Any = on_kernels) -> Outcome:
+    expected, found = on_reference(case), engine(case, cut)
+    assert_same(expected, found, "reference and engine")
+    assert_grammatical(found)
+    return found
+
+
+@given(cases(), cuts())
+@settings(max_examples=50)
+def test_reference_and_kernels_agree_under_any_cut(case: Case, cut: Cut) -> None:
+    found = check(case, cut)
+    assert found.state == 0
+    if has_batch_answer(case):
+        dead = {(stream, event) for stream, _, event in found.letters}
+        assert difference(batch(case, dead), found.rows) == ([], [])
+
+
+@given(cases(ends=False), cuts())
+@settings(max_examples=25)
+def test_streams_that_do_not_end_agree_too(case: Case, cut: Cut) -> None:
+    check(case, cut)
+
+
+@given(cases(max_rows=20), cuts(), cuts())
+@settings(max_examples=20)
+def test_no_cut_changes_a_result(case: Case, one: Cut, other: Cut) -> None:
+    assert_same(on_kernels(case, one), on_kernels(case, other))
+
+
+@pytest.mark.fuzz
+@given(cases(max_rows=24), cuts())
+@settings(suppress_health_check=list(HealthCheck))
+def test_fuzz(case: Case, cut: Cut) -> None:
+    found = check(case, cut)
+    assert found.state == 0
+    if has_batch_answer(case):
+        dead = {(stream, event) for stream, _, event in found.letters}
+        assert difference(batch(case, dead), found.rows) == ([], [])
+    assert_same(found, on_kernels(case, WHOLE))
+
+
+@given(case=cases(), cut=cuts())
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+def test_spark_agrees(spark: Any, case: Case, cut: Cut) -> None:
+    check(case, cut, lambda case, cut: on_spark(case, cut, spark))
