@@ -74,6 +74,12 @@ def test_python_blocks_can_be_read(page: Path) -> None:
             compile(block, page.name, "exec")
 
 
+def test_every_page_is_on_the_map() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text())}
+    assert [p.name for p in index.parent.glob("*.md") if p != index and p.resolve() not in linked] == []
+
+
 def test_dependencies_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = [project["dependencies"], *project["optional-dependencies"].values()]
