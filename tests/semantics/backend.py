@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from penstock.engine.sink import MemoryTarget, memory
 from penstock.engine.sink.target import FileTarget
 from penstock.engine.storage import Storage
 from penstock.portal.testing import local_session
-from penstock.reference.interpret import interpret
+from penstock.reference.interpret import Run, Step, interpret
 from penstock.reference.item import breaches, events
 
 Row = dict[str, Any]
@@ -52,6 +53,33 @@ def on_reference(case: Case) -> Outcome:
         assert not breaches(items), f"{node} breaks its word"
     letters = sorted(((d.source, d.kind, d.row["id"]) for d in result.dead_letters), key=repr)
     return Outcome(events(result.outputs), letters, sum(len(s) for s in result.states.values()))
+
+
+class _Marked(Run):
+    """A reference run that remembers how long the output was whenever the sources had spoken."""
+
+    marks: list[int]
+
+    def _assert(self, node_id: str) -> Iterator[Step]:
+        yield from super()._assert(node_id)
+        self.marks.append(len(self.streams[self.plan.nodes[-1].id]))
+
+
+def by_epoch(case: Case, plans: Mapping[int, EpochPlan]) -> list[list[Row]]:
+    """What the reference emits, epoch by epoch, when its one source speaks at the ends of these epochs."""
+    (feed,) = case.feeds
+    read = [sum(s["rows"] for splits in plans[e].splits.values() for s in splits) for e in sorted(plans)]
+    ends = list(accumulate(read))
+    run = _Marked(case.stream().plan, {feed.name: feed.arrivals()}, punctuate_at=set(ends), traced=False)
+    run.marks = []
+    for _ in run.steps():
+        pass
+    stream = run.streams[run.plan.nodes[-1].id]
+    # Marks: before the first arrival, at each end, and after the last arrival; then the source is over.
+    until = dict(zip(sorted(set(ends) - {0}), run.marks[1:]))
+    reached = [until.get(e, run.marks[0]) for e in ends]
+    reached[-1] = len(stream)
+    return [events(stream[a:b]) for a, b in zip([0, *reached], reached)]
 
 
 class _Noting(Checkpoint):

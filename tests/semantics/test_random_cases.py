@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from backend import Outcome, assert_grammatical, assert_same, difference, on_kernels, on_reference, on_spark
+from backend import Outcome, assert_grammatical, assert_same, by_epoch, difference, on_kernels, on_reference, on_spark
 from batch import batch, has_batch_answer
 from case import WHOLE, Case, Cut
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from random_cases import cases, cuts
 
 
@@ -39,6 +39,16 @@ def test_streams_that_do_not_end_agree_too(case: Case, cut: Cut) -> None:
 @settings(max_examples=20)
 def test_no_cut_changes_a_result(case: Case, one: Cut, other: Cut) -> None:
     assert_same(on_kernels(case, one), on_kernels(case, other))
+
+
+@given(cases(max_rows=20), cuts())
+@settings(max_examples=25)
+def test_groups_are_emitted_in_the_epoch_that_completes_them(case: Case, cut: Cut) -> None:
+    assume(len(case.feeds) == 1 and len(case.feeds[0].partitions) == 1)
+    found = on_kernels(case, cut)
+    expected = by_epoch(case, found.plans)
+    for number, rows in enumerate(expected, start=1):
+        assert difference(rows, found.epochs.get(number, [])) == ([], []), f"epoch {number}"
 
 
 @pytest.mark.fuzz
