@@ -26,6 +26,7 @@ from penstock.errors import UserError, did_you_mean
 
 Extent = str | int | timedelta
 S = TypeVar("S", bound="Stream")
+_CSV_OPTIONS = ("header", "delimiter", "multiline", "null")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,12 @@ class Stream:
         source = self._source(f"read_{format}")
         own = {k: options[k] for k in ("partitions", "order") if k in options}
         rest = tuple(sorted((k, v) for k, v in options.items() if k not in own))
+        known = ("partitions", "order", "settle", "wait", *(_CSV_OPTIONS if format == "csv" else ()))
+        for name in options:
+            if name not in known:
+                raise UserError(
+                    f"stream '{source.name}': read_{format} has no option '{name}'", hint=did_you_mean(name, known)
+                )
         if own.get("partitions", "single") not in ("single", "directory"):
             raise UserError(f"stream '{source.name}': partitions={own['partitions']!r}", hint="'single' or 'directory'")
         if own.get("order", "time") not in ("time", "name"):

@@ -35,6 +35,7 @@ from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, plan_tasks
+from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.listing import SourceReader, open_reader
 from penstock.engine.source.place import fingerprint
 from penstock.engine.source.split import Split
@@ -114,6 +115,7 @@ class Driver:
         self._compaction: Future[list[Compacted]] | None = None
         self._ahead: Begun | None = None
         self._trouble: PenstockError | None = None
+        self.read_before: dict[str, list[Split]] = {}
         self._fresh()
 
     def _fresh(self) -> None:
@@ -397,8 +399,16 @@ class Driver:
             self.checkpoint.retire_snapshots(epoch)
         staged = [o.staged for o in before.outputs if o.staged.startswith("results/")]
         self.gone = [*sorted(run_names(before.units) - run_names(units)), *(r.name for r in wasted), *staged]
+        self._discard_inboxes(begun)
         self._start_compaction(begun)
         self._tell(begun, reports, outputs, dead, scanned)
+
+    def _discard_inboxes(self, begun: Begun) -> None:
+        """Delete batches of Spark streams that lie before the epoch before: only it might have to be run again."""
+        for node_id, reader in self.readers.items():
+            if isinstance(reader, InboxReader):
+                reader.discard(self.read_before.get(node_id, ()))
+                self.read_before[node_id] = [Split.from_json(s) for s in begun.plan.splits.get(node_id, ())]
 
     def _publish(self, manifest: Manifest) -> None:
         for name, target in self.targets.items():

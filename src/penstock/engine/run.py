@@ -105,6 +105,7 @@ class Run:
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._temporary: str | None = None
+        self._letters: pa.Table | None = None
         self._plan = Plan.of(Sink((operator,), operator.schema, target=target))
         if checkpoint is None:
             checkpoint = self._default_checkpoint(target)
@@ -203,6 +204,8 @@ class Run:
             target.close()
         self._lock.release()
         if self._temporary is not None:
+            with contextlib.suppress(Exception):
+                self._letters = self.dead_letters()  # The folder goes, the letters stay.
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     # --- for the user -------------------------------------------------------------------------------------------
@@ -247,6 +250,8 @@ class Run:
 
     def dead_letters(self) -> pa.Table:
         """Everything that was not let in, with the reasons."""
+        if self._letters is not None:
+            return self._letters
         storage = self._targets["dead"].staging.storage
         tables = [
             pq.read_table(storage.path(n), filesystem=storage.filesystem)

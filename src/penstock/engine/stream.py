@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -87,8 +88,11 @@ class Stream(builder.Stream):
         """Run over everything there is now and return the results: for tests, notebooks and small answers."""
         target = memory()
         options.setdefault("trigger", "available_now")
-        self.start(target, **options).wait()
+        run = self.start(target, **options).wait()
         found = target.table()
+        if letters := run.dead_letters().num_rows:
+            # Nothing is lost silently, not even here, where there is no folder to leave them in.
+            warnings.warn(f"{letters} event(s) were not let in: start() the query to see them", stacklevel=2)
         return self.schema.arrow.empty_table() if found is None else found
 
 

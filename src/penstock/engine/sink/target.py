@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from penstock.engine.checkpoint import Output
 from penstock.engine.fault import reach
 from penstock.engine.storage import Storage, seal, unseal
-from penstock.errors import CheckpointError, UserError
+from penstock.errors import CheckpointError, PenstockError, UserError
 from penstock.kernels.duck import query
 
 STAGING = "_penstock/staging"
@@ -123,7 +123,7 @@ class FileTarget(Target):
         return self.path
 
     def __repr__(self) -> str:
-        return f"ps.{'parquet' if self.format == 'parquet' else 'json'}('{self.path}')"
+        return f"ps.{'parquet' if self.format == 'parquet' else 'json_lines'}('{self.path}')"
 
 
 class FolderTarget(BoundTarget):
@@ -220,7 +220,15 @@ class DriverTarget(BoundTarget):
                 [pa.ipc.open_file(self.checkpoint.filesystem.open_input_file(p)).read_all() for p in paths]
             )
         reach("deliver")
-        self.function(rows, epoch)
+        try:
+            self.function(rows, epoch)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise UserError(
+                f"sink {self.sink}: the function failed on epoch {epoch}: {type(error).__name__}: {error}",
+                hint="mend it and start again: the epoch is committed and will be delivered again under the same id",
+            ) from error
         reach("delivered")
         self.checkpoint.write(self._note, seal({"epoch": epoch}))
         self._delivered = epoch

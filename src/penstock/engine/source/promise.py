@@ -99,11 +99,18 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
         "keys": [list(k) for k in keys],
         "punctuations": [p.to_json() for p in fresh],
     }
+    if batch.malformed.num_rows:
+        report["example"] = _example(batch.malformed)
     if not verdicts.reasons:
         return Checked(table, no_letters(), report, after)
     rejected = _rejected(batch, split, schema, verdicts)
-    report["example"] = rejected.slice(0, 1).select(["reason", "detail", "event", "file", "row"]).to_pylist()[0]
+    report["example"] = _example(rejected)
     return Checked(table.filter(pa.array(~verdicts.mask)), rejected, report, after)
+
+
+def _example(letters: pa.Table) -> dict[str, Any]:
+    first: dict[str, Any] = letters.slice(0, 1).select(["reason", "detail", "event", "file", "row"]).to_pylist()[0]
+    return first
 
 
 class Checker:
