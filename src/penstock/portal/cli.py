@@ -72,6 +72,7 @@ def run(
     buckets: Annotated[int | None, typer.Option(min=1, help="Parts of the state; fixed by the first run.")] = None,
     dead_letters: Annotated[str | None, typer.Option(help="Folder for events that were not let in.")] = None,
     master: Master = None,
+    packed: Annotated[str | None, typer.Option(help="Archive made by 'penstock pack', for workers.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -97,7 +98,7 @@ def run(
     watch = Watch(script.title, mode, Console())
     wanted = master or options.pop("master", None)
     options.pop("master", None)
-    done = watch.run(script.query, sink, options, master=wanted)
+    done = watch.run(script.query, sink, options, master=wanted, packed=packed)
     summary = watch.summary(done)
     if mode == "json":
         say_json(summary)
@@ -258,6 +259,26 @@ def _print_table(table: pa.Table, as_json: bool, limit: int = 200) -> None:
 
 
 # --- the machine, the demo, the benchmark ---------------------------------------------------------------------------
+
+
+@app.command()
+@complaining
+def pack(
+    target: Annotated[str, typer.Argument(help="The archive to write, such as penstock-env.tar.gz.")],
+    also: Annotated[list[str] | None, typer.Option(help="A package or module your functions import.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Pack Penstock and what its tasks import for the workers of a cluster: run --packed takes it there."""
+    from penstock.engine.pack import pack as write_archive
+
+    path = write_archive(target, tuple(also or ()))
+    if as_json:
+        say_json({"archive": str(path), "bytes": path.stat().st_size})
+    elif not quiet:
+        print(
+            f"{path}: {path.stat().st_size / 2**20:.0f} MiB. Use it: penstock run FILE.py --master … --packed {target}"
+        )
 
 
 @app.command()

@@ -88,11 +88,12 @@ class Watch:
         options: Mapping[str, Any],
         spark: SparkSession | None = None,
         master: str | None = None,
+        packed: str | None = None,
     ) -> Run:
         """Start the query, show it until it ends, and return the run, which is over."""
         with self._shown():
             if spark is None:
-                spark = self.start_spark(master)
+                spark = self.start_spark(master, packed)
             self.view.running()
             run = query.start(sink, spark=spark, listener=self._hear, **options)
             for warning in run.warnings:
@@ -106,13 +107,13 @@ class Watch:
             run.wait()
         return run
 
-    def start_spark(self, master: str | None) -> SparkSession:
+    def start_spark(self, master: str | None, packed: str | None = None) -> SparkSession:
         from penstock.engine.session import spark_session
 
         if self.mode == "lines":
             self.console.print("starting Spark …", highlight=False)
         began = time.monotonic()
-        session = spark_session(master)
+        session = spark_session(master, packed=packed)
         if self.mode == "lines":
             self.console.print(f"Spark is up after {short_time(time.monotonic() - began)}", highlight=False)
         return session
