@@ -86,8 +86,9 @@ def crash_at(point: str, nth: int) -> Hook:
 
     def hook(reached: str) -> None:
         nonlocal left
-        left -= reached == point
-        if left == 0:
-            raise Crash(point)
+        if reached == point:
+            left -= 1
+            if left == 0:
+                raise Crash(point)
 
     return hook

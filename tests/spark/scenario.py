@@ -87,10 +87,12 @@ class Scenario:
 SCENARIOS = {
     s.name: s
     for s in (
-        Scenario("windows", windows),
-        Scenario("compacting", windows, {"compact_above": 2, "max_rows": ROWS // 3}),
+        # Input so small would be scanned and merged in one job; here the next scan is to overlap the merge.
+        Scenario("windows", windows, {"fuse_below": 0}),
+        Scenario("fused", windows),
+        Scenario("compacting", windows, {"compact_above": 2, "max_rows": ROWS // 3, "fuse_below": 0}),
         Scenario("two-levels", two_levels),
-        Scenario("no-overlap", windows, {"overlap": False}),
+        Scenario("no-overlap", windows, {"overlap": False, "fuse_below": 0}),
         Scenario("partitions", partitioned, {"max_rows": ROWS // 3}, ("a", "b")),
     )
 }

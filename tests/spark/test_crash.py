@@ -6,9 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
-from plug import EveryStepOnce, Hook, Seeded, run_to_the_end
-from scenario import SCENARIOS, Outcome, Scenario, orphans, outcome
+from plug import EveryStepOnce, Hook, Seeded, crash_at, run_to_the_end
+from scenario import ROWS, SCENARIOS, Outcome, Scenario, orphans, outcome, windows
+
+import penstock as ps
+from penstock.engine.fault import Crash, hooked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,10 +52,39 @@ def test_every_step_crashes_once(spark: SparkSession, undisturbed: Undisturbed, 
     assert crashes == len(hook.seen) >= 40
 
 
-@pytest.mark.parametrize("name", ["compacting", "two-levels", "no-overlap", "partitions"])
+@pytest.mark.parametrize("name", ["fused", "compacting", "two-levels", "no-overlap", "partitions"])
 def test_seeded_crashes(spark: SparkSession, undisturbed: Undisturbed, tmp_path: Path, name: str) -> None:
     hook = Seeded(tmp_path, seed=len(name), crashes=6)
     assert check(SCENARIOS[name], undisturbed, tmp_path, spark, hook) > 0
+
+
+def test_partitions_that_were_seen_but_not_read_hold_the_frontier(
+    spark: SparkSession, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    """The plan that is taken up after a crash must know of them, or their events would come too late."""
+    check(SCENARIOS["partitions"], undisturbed, tmp_path, spark, crash_at("planned", 1))
+
+
+def test_every_epoch_is_delivered_under_one_id(spark: SparkSession, undisturbed: Undisturbed, tmp_path: Path) -> None:
+    source, expected = undisturbed("windows")
+    delivered: dict[int, list[tuple[object, ...]]] = {}
+
+    def take(rows: pa.Table, epoch: int) -> None:
+        found = sorted(tuple(r.values()) for r in rows.to_pylist())
+        assert delivered.setdefault(epoch, found) == found  # Perhaps twice, but the same.
+
+    def start() -> ps.Run:
+        checkpoint = str(tmp_path / "checkpoint")
+        query = windows(source / "in")
+        return query.start(
+            ps.deliver(take), trigger="available_now", checkpoint=checkpoint, spark=spark, max_rows=ROWS, fuse_below=0
+        )
+
+    for point in ("deliver", "delivered", "written delivered/sink-1.json", "published", "merged"):
+        with hooked(crash_at(point, 1)), pytest.raises(Crash):
+            start().wait()
+    start().wait()
+    assert sorted(row for rows in delivered.values() for row in rows) == expected.rows
 
 
 @pytest.mark.fuzz

@@ -191,7 +191,7 @@ def test_files_of_others_in_the_sink_stay(patient: Patient) -> None:
 # --- the disk -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("record", ["000003.plan.json", "000003.commit.json"])
+@pytest.mark.parametrize("record", ["000004.plan.json", "000003.commit.json"])
 def test_disk_full_for_records(patient: Patient, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
     sync = os.fsync
 
@@ -323,7 +323,8 @@ def test_trouble_while_looking_ahead_loses_nothing(
         left, right = events(source / "in"), events(source / "in", name="more")
         both = left.union(right).window("5 s").group_by("key").agg(n="count(*)", total="sum(value)")
         sink, checkpoint = ps.parquet(str(home / "out")), str(home / "checkpoint")
-        return both.start(sink, trigger="available_now", checkpoint=checkpoint, spark=spark, max_rows=ROWS)
+        settings = {"checkpoint": checkpoint, "spark": spark, "max_rows": ROWS, "fuse_below": 0}
+        return both.start(sink, trigger="available_now", **settings)  # type: ignore[arg-type]
 
     start(tmp_path / "expected").wait()
     plan, calls = FilesReader.plan, 0
