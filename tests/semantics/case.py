@@ -6,6 +6,7 @@ Everything is text and plain values, so that a failing case can be read, and pas
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -36,6 +38,7 @@ def odd_only(rows: pa.Table) -> pa.Table:
 
 
 FUNCTIONS = {"twice": twice, "odd_only": odd_only}
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers do not know the folder of the tests.
 
 
 @dataclass(frozen=True)

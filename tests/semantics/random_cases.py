@@ -141,13 +141,13 @@ def aggregates() -> st.SearchStrategy[str]:
     return chosen.map(lambda names: ", ".join(f"{name}={AGGREGATES[name][0]!r}" for name in sorted(names)))
 
 
-def cuts() -> st.SearchStrategy[Cut]:
+def cuts(max_rows: tuple[int | None, ...] = (1, 2, 3, 5, 8, None)) -> st.SearchStrategy[Cut]:
     build: Callable[..., Cut] = Cut
     return st.builds(
         build,
         file_rows=st.integers(1, 9),
         group_rows=st.integers(1, 5),
-        max_rows=st.sampled_from((1, 2, 3, 5, 8, None)),
+        max_rows=st.sampled_from(max_rows),
         buckets=st.integers(1, 5),
         parallelism=st.integers(1, 3),
         overlap=st.booleans(),
