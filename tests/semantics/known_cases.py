@@ -95,6 +95,24 @@ CASES = {
             ),
         ),
     ),
+    "partitions that promise different things": Case(
+        "s.group_by('k', 'ts').agg(n='count(*)')",
+        (
+            Feed(
+                "s",
+                (
+                    ("p", {"ts": 3, "k": "a", "id": 0}),
+                    ("q", {"ts": 3, "k": "b", "id": 1}),
+                    ("p", {"ts": 12, "k": "a", "id": 2}),
+                    ("p", "[< 10, *, *, *, *, *]"),
+                    ("q", "[*, 'a', *, *, *, *]"),
+                    ("q", {"ts": 4, "k": "b", "id": 3}),
+                    ("p", {"ts": 4, "k": "b", "id": 4}),
+                ),
+                ".punctuated()",
+            ),
+        ),
+    ),
     "no aggregate": Case("s.where('v > 0').select('ts', 'id', w='v / 2', name='upper(k)')", (MIXED,)),
     "lines of text": Case(
         "s.window('5 s').group_by('k').agg(n='count(*)', total='sum(v)')",

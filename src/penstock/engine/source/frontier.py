@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
+from penstock.algebra.propagate import maximal
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Bounds, Disorder, EndOfSource, Promise, WhenAll
@@ -113,11 +114,19 @@ class PromiseState:
         return asserted
 
     def _advance_in_band(self, fresh: Sequence[Pattern]) -> list[Pattern]:
-        """A punctuation holds for the source once every partition has given it, or one that covers it."""
+        """A punctuation holds for the source once every partition has given it, or one that covers it.
+
+        From `[< 10, *]` of one and `[*, 4]` of another follows what both have given: `[< 10, 4]`.
+        """
         if not fresh:
             return []
         parts = [p.punctuations or PunctuationSet(self.schema) for p in self._partitions.values()]
-        candidates = list(fresh) if len(parts) == 1 else [p for part in parts for p in part]
+        candidates = list(fresh)
+        if len(parts) > 1:
+            common: Iterable[Pattern] = fresh
+            for part in parts:
+                common = maximal(p.intersect(q) for p in common for q in part)
+            candidates = [*(p for part in parts for p in part), *common]
         asserted = []
         for pattern in candidates:
             if not self._given.covers(pattern) and all(part.covers(pattern) for part in parts):
