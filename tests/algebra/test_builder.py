@@ -100,6 +100,14 @@ def test_a_window_over_windows_needs_no_further_declaration() -> None:
     assert str(hours.schema) == "window_start timestamp, n bigint"
 
 
+def test_a_condition_between_window_and_group_leaves_the_window_a_grouping_attribute() -> None:
+    windowed = traffic().window("2 min", slide="20 s")
+    for between in (windowed.where("speed > 1"), windowed.select("window_start", "segment"), windowed.drop("ts")):
+        assert between.group_by("segment").agg(n="count(*)").schema.names == ("window_start", "segment", "n")
+    dropped = windowed.drop("window_start").group_by("segment").agg(n="count(*)")
+    assert dropped.schema.names == ("segment", "n")
+
+
 def test_ids_depend_on_the_shape_alone() -> None:
     def build() -> ps.Stream:
         a, b = traffic("a"), traffic("b")

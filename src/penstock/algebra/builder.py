@@ -243,7 +243,7 @@ class Stream:
         return self._with(Bucket((self.operator,), schema, window=window))
 
     def group_by(self, *keys: str) -> Grouped[Self]:
-        """Group by attributes; after `window(…)` the window is a grouping attribute as well."""
+        """Group by attributes; behind `window(…)` the window is a grouping attribute as well."""
         return Grouped(self, self._known(keys, "group_by"))
 
     def agg(self, **aggregations: str) -> Self:
@@ -328,11 +328,11 @@ class Grouped(Generic[S]):
         schema = below.schema
         keys = self.keys
         inner = schema
-        if isinstance(below, Bucket):
-            label = below.window.label
+        if (bucket := _bucket_under(below)) is not None:
+            label = bucket.window.label
             keys = (label, *(k for k in keys if k != label))
-            if isinstance(below.window, CountWindow | LandmarkWindow):
-                inner = below.inputs[0].schema
+            if isinstance(bucket.window, CountWindow | LandmarkWindow):
+                inner = bucket.inputs[0].schema
         time = next((t for t in inner.times if not isinstance(below, Bucket) or t != below.window.label), None)
         parsed = tuple(
             Aggregation.parse(name, text, inner, time, where="agg", keys=self.keys)
@@ -346,6 +346,18 @@ class Grouped(Generic[S]):
             (*attributes, *(Attribute(a.name, a.type) for a in parsed)), tuple(t for t in schema.times if t in keys)
         )
         return replace(self.stream, operator=Aggregate((below,), out, keys=keys, aggregations=parsed))
+
+
+def _bucket_under(operator: Operator) -> Bucket | None:
+    """The window that events are in: `where` and `select` behind it change nothing while they pass its label on."""
+    passed: list[Project] = []
+    while isinstance(operator, Select | Project):
+        passed += [operator] if isinstance(operator, Project) else []
+        (operator,) = operator.inputs
+    if not isinstance(operator, Bucket):
+        return None
+    label = operator.window.label
+    return operator if all(label in p.renames.get(label, ()) for p in passed) else None
 
 
 def _only_under_aggregate(window: Window, operator: Operator) -> None:

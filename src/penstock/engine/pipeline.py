@@ -143,8 +143,16 @@ class Pipeline:
             self._push(self.nodes[entry], f"SELECT * FROM {BASE}", table, out)
         return out
 
-    def _push(self, node: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]) -> None:
-        consumers = self.consumers[node.id]
+    def _push(
+        self,
+        node: Node,
+        sql: str,
+        base: pa.Table,
+        out: dict[str, list[pa.Table]],
+        consumers: tuple[Node, ...] | None = None,
+    ) -> None:
+        """Hand rows to the consumers of a node, or to some of them."""
+        consumers = self.consumers[node.id] if consumers is None else consumers
         if len(consumers) > 1 and sql != f"SELECT * FROM {BASE}":
             # Shared by several consumers: computed once.
             base, sql = query(sql, **{BASE: base}), f"SELECT * FROM {BASE}"
@@ -159,12 +167,16 @@ class Pipeline:
             case Project():
                 columns = ", ".join(f"{e.sql} AS {quote(n)}" for n, e in operator.columns)
                 self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
-            case Bucket() if self._folded(node):
-                # The aggregates above do the windowing themselves, pane by pane.
-                for consumer in self.consumers[node.id]:
-                    self._rest_at(consumer, sql, base, out)
             case Bucket():
-                self._push(node, bucket_sql(sql, operator.window, below.operator.schema), base, out)
+                # Aggregates right above do the windowing themselves, pane by pane; anything else gets labelled rows.
+                consumers = self.consumers[node.id]
+                folding = [c for c in consumers if self._folds(c, operator.window)]
+                for consumer in folding:
+                    self._rest_at(consumer, sql, base, out)
+                if len(folding) < len(consumers):
+                    others = tuple(c for c in consumers if c not in folding)
+                    labelled = bucket_sql(sql, operator.window, below.operator.schema)
+                    self._push(node, labelled, base, out, others)
             case Union():
                 columns = ", ".join(quote(n) for n in operator.schema.names)
                 self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
@@ -181,11 +193,8 @@ class Pipeline:
             case _:
                 raise AssertionError(f"{node.id} cannot stand inside a flow")
 
-    def _folded(self, node: Node) -> bool:
-        return all(
-            n.id in self.exchanges and self.exchanges[n.id].window is node.operator.window  # type: ignore[attr-defined]
-            for n in self.consumers[node.id]
-        )
+    def _folds(self, consumer: Node, window: Window) -> bool:
+        return consumer.id in self.exchanges and self.exchanges[consumer.id].window is window
 
     def _rest_at(self, node: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]) -> None:
         exchange = self.exchanges[node.id]
