@@ -30,13 +30,15 @@ from penstock.engine.progress import Progress
 from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
-from penstock.engine.storage import Storage, seal, unseal
+from penstock.engine.storage import Storage, below, seal, unseal
 from penstock.errors import UserError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TriggerName = Literal["once", "available_now"]
+#: Where a file sink keeps its checkpoint, if the user names no other place.
+BESIDE_SINK = "_penstock/checkpoint"
 
 
 @dataclass(frozen=True)
@@ -139,14 +141,14 @@ class Run:
 
     def _default_checkpoint(self, target: Target) -> str:
         if target.home is not None:
-            return f"{target.home.rstrip('/')}/_penstock/checkpoint"
+            return below(target.home, BESIDE_SINK)
         self._temporary = tempfile.mkdtemp(prefix="penstock-")
         return self._temporary
 
     def _bind(self, target: Target, storage: Storage, dead_letters: str | None) -> dict[str, BoundTarget]:
         (sink,) = self._plan.sinks
         Checkpoint(storage).check(self._plan)  # Before any folder is claimed in its name.
-        letters = FileTarget(dead_letters or f"{storage.url}/dead_letters", "parquet")
+        letters = FileTarget(dead_letters or below(storage.url, "dead_letters"), "parquet")
         bound = {sink.id: target.bind(sink.id, storage), "dead": letters.bind("dead", storage)}
         if bound[sink.id].staging.storage.base == bound["dead"].staging.storage.base != storage.base:
             raise UserError(f"dead_letters='{dead_letters}' is the folder of the results", hint="name another folder")
@@ -162,8 +164,10 @@ class Run:
             if isinstance(reader, Inbox):
                 from penstock.engine.source.inbox import start_inbox
 
-                folder = storage.path(f"inbox/{node.id.replace(':', '_')}")
-                self._inboxes.append(start_inbox(reader.frame, folder, f"{folder}-spark", self.trigger.text))
+                name = f"inbox/{node.id.replace(':', '_')}"
+                folder = below(storage.url, name)
+                place = storage.spark_path(f"{name}-spark")
+                self._inboxes.append(start_inbox(reader.frame, folder, place, self.trigger.text))
                 paths[node.id] = folder
         return paths
 

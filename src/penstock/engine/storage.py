@@ -35,6 +35,16 @@ def split_url(url: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), str(Path(text).expanduser().absolute())
 
 
+def below(url: str, name: str) -> str:
+    """The address of something in a folder. Connection options of a URL stay at its end.
+
+    >>> below("out", "a"), below("s3://bucket/out?region=eu-west-1", "a/b")
+    ('out/a', 's3://bucket/out/a/b?region=eu-west-1')
+    """
+    plain, mark, options = url.partition("?") if "://" in url else (url, "", "")
+    return f"{plain.rstrip('/')}/{name}{mark}{options}"
+
+
 @dataclass(frozen=True)
 class Storage:
     """A folder and what is in it. Names are relative, with forward slashes.
@@ -66,7 +76,11 @@ class Storage:
         return f"{self.base}/{name}" if name else self.base
 
     def within(self, name: str) -> Storage:
-        return Storage(f"{self.url}/{name}", self.filesystem, self.path(name))
+        return Storage(below(self.url, name), self.filesystem, self.path(name))
+
+    def spark_path(self, name: str) -> str:
+        """The same for Spark, where a bare path means the cluster's default file system and options have no place."""
+        return f"file://{self.path(name)}" if self.local else below(self.url, name).partition("?")[0]
 
     def make(self, name: str = "") -> None:
         self.filesystem.create_dir(self.path(name), recursive=True)

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 import penstock
-from penstock.engine.run import parse_trigger
+from penstock.engine.run import BESIDE_SINK, parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
+from penstock.engine.storage import below
 from penstock.errors import UserError
 from penstock.portal.complaint import complaining
 from penstock.portal.live import short_bytes, short_time
@@ -93,7 +94,7 @@ def run(
     chosen = parse_trigger(options.get("trigger"), options.get("every"))
     mode = choose_mode(as_json=as_json, quiet=quiet)
     sink = _sink(script, as_json, quiet)
-    at = options.get("checkpoint") or (f"{sink.home}/_penstock/checkpoint" if sink.home is not None else None)
+    at = options.get("checkpoint") or (below(sink.home, BESIDE_SINK) if sink.home is not None else None)
     check_sources(script.query, at, bounded=chosen.bounded)
     watch = Watch(script.title, mode, Console())
     wanted = master or options.pop("master", None)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.algebra.schema import Schema
 from penstock.engine.checkpoint import Checkpoint, Manifest
+from penstock.engine.run import BESIDE_SINK
 from penstock.engine.source.ticks import from_tick
 from penstock.engine.state import read_run
 from penstock.engine.storage import Storage, unseal
@@ -25,8 +26,6 @@ from penstock.kernels.fold import is_tickable
 T = TypeVar("T")
 #: How often to look again when a running query has dropped what was being read.
 ATTEMPTS = 5
-#: Where a file sink keeps its checkpoint.
-BESIDE_SINK = "_penstock/checkpoint"
 
 
 @dataclass(frozen=True)

@@ -212,13 +212,11 @@ class DriverTarget(BoundTarget):
         if epoch <= self.delivered or not outputs:
             return
         rows: Any
-        paths = [self.checkpoint.path(o.staged) for o in outputs]
         if self.form == "spark":
-            rows = spark.read.parquet(*paths)
+            rows = spark.read.parquet(*(self.checkpoint.spark_path(o.staged) for o in outputs))
         else:
-            rows = pa.concat_tables(
-                [pa.ipc.open_file(self.checkpoint.filesystem.open_input_file(p)).read_all() for p in paths]
-            )
+            opened = (self.checkpoint.filesystem.open_input_file(self.checkpoint.path(o.staged)) for o in outputs)
+            rows = pa.concat_tables([pa.ipc.open_file(file).read_all() for file in opened])
         reach("deliver")
         try:
             self.function(rows, epoch)
