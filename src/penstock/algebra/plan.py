@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.source import Files, Generated, Reader
 from penstock.errors import UserError
 
 
@@ -117,7 +118,7 @@ def definition(operator: Operator) -> str:
     """The part of an operator that decides its results; a path may move, so it is not part of it."""
     match operator:
         case Source():
-            return f"{type(operator.reader).__name__}; " + "; ".join(repr(p) for p in operator.promises)
+            return "; ".join([_reading(operator.reader), *(repr(p) for p in operator.promises)])
         case Select():
             return operator.predicate.sql
         case Project():
@@ -132,6 +133,14 @@ def definition(operator: Operator) -> str:
             return f"union of {len(operator.inputs)}"
         case _:
             return operator.detail
+
+
+def _reading(reader: Reader | None) -> str:
+    """What of a reader decides which events come in what order. A generator may be asked for more rows, though."""
+    if isinstance(reader, Generated):
+        return repr(replace(reader, rows=None))
+    parts = ", partitions by directory" if isinstance(reader, Files) and reader.partitions == "directory" else ""
+    return f"{type(reader).__name__}{parts}"
 
 
 def explain_text(plan: Plan) -> str:

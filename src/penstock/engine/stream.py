@@ -143,6 +143,8 @@ def generate(
         raise UserError(f"generate(rate={rate})", hint="events a second, more than 0")
     if rows is not None and rows < 0:
         raise UserError(f"generate(rows={rows})", hint="a number of events")
+    if partitions < 1:
+        raise UserError(f"generate(partitions={partitions})", hint="a whole number of at least 1")
     late = parse_duration(disorder, where="generate disorder") if disorder else 0
     first = to_tick(coerce_value(start, pa.timestamp("us")))
     reader = Generated(rows, rate, seed, first, partitions, late, tuple(kinds))

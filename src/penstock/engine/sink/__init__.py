@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -48,12 +49,15 @@ class MemoryTarget(Target):
     """Results kept in the driver's memory, for tests and notebooks."""
 
     tables: list[tuple[int, pa.Table]] = field(default_factory=list, repr=False, compare=False)
+    _kept: set[tuple[str, int]] = field(default_factory=set, repr=False, compare=False)
 
     def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
-        return DeliverTarget(self._keep, "arrow", "memory").bind(sink, checkpoint)
+        return DeliverTarget(partial(self._keep, checkpoint.url), "arrow", "memory").bind(sink, checkpoint)
 
-    def _keep(self, rows: pa.Table, epoch: int) -> None:
-        if all(e != epoch for e, _ in self.tables):
+    def _keep(self, checkpoint: str, rows: pa.Table, epoch: int) -> None:
+        # By checkpoint, too: another run that is given this target has an epoch 1 of its own.
+        if (checkpoint, epoch) not in self._kept:
+            self._kept.add((checkpoint, epoch))
             self.tables.append((epoch, rows))
 
     def table(self) -> pa.Table | None:
