@@ -33,9 +33,9 @@ def cases(draw: st.DrawFn, max_rows: int = 14, ends: bool = True) -> Case:
 def feeds_named(draw: st.DrawFn, name: str, grain: int, many: bool, max_rows: int, ends: bool) -> Feed:
     promises = draw(promise_texts(grain, many))
     in_band = "punctuated" in promises
-    wandering = draw(st.booleans())
+    wandering = draw(st.integers(0, 3)) == 0
     items: list[tuple[str, Any]] = []
-    for number in range(draw(st.integers(0, max_rows))):
+    for number in range(draw(st.sampled_from((max_rows, max_rows, max_rows // 2, 1, 0)))):
         partition = draw(st.sampled_from(("p", "q"))) if many else ""
         if in_band and draw(st.integers(0, 3)) == 0:
             items.append((partition, draw(patterns(grain))))
@@ -52,7 +52,8 @@ def feeds_named(draw: st.DrawFn, name: str, grain: int, many: bool, max_rows: in
         items.append((partition, row))
         if draw(st.integers(0, 9)) == 0:
             items.append((partition, {**row, "id": 100 + number}))
-    return Feed(name, tuple(items), promises + (".ends()" if ends else ""))
+    form = draw(st.sampled_from(("parquet", "parquet", "json")))
+    return Feed(name, tuple(items), promises + (".ends()" if ends else ""), form)
 
 
 def promise_texts(grain: int, many: bool) -> st.SearchStrategy[str]:
