@@ -1,7 +1,7 @@
 """What Penstock says when something is wrong.
 
 Every error names the thing it is about and, where there is one, the thing to write instead. The command line
-prints a `UserError` as one line with its hint and exits with code 2; everything else is a defect of ours or of
+prints a `PenstockError` as one line with its hint and exits with code 2; everything else is a defect of ours or of
 the machine and keeps its stack trace.
 """
 

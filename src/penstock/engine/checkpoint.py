@@ -5,7 +5,7 @@
     epochs/000042.commit.json  written after it: the manifest. An epoch has happened when this record is whole
     snapshots/000032.json    positions of the sources up to an epoch, so that manifests stay small
     state/…                  runs
-    dead/…                   dead letters
+    dead_letters/…           events that were not let in, if no other folder is named
     results/…                results of sinks that deliver from the driver
 
 A crash leaves either the old manifest or the new one. Files that no manifest names are orphans and swept.
@@ -66,7 +66,6 @@ class Manifest:
     snapshot: int = 0
     deltas: dict[str, list[Any]] = field(default_factory=dict)
     outputs: tuple[Output, ...] = ()
-    dead: tuple[str, ...] = ()
     totals: dict[str, Any] = field(default_factory=dict)
     ended: tuple[str, ...] = ()
     control: int = 0
@@ -82,7 +81,6 @@ class Manifest:
         body = dict(body)
         body["units"] = units_from_json(body["units"])
         body["outputs"] = tuple(Output(**o) for o in body["outputs"])
-        body["dead"] = tuple(body["dead"])
         body["ended"] = tuple(body["ended"])
         return cls(**body)
 
@@ -241,13 +239,11 @@ class Checkpoint:
                 self.storage.delete(f"snapshots/{name}")
 
     def sweep(self, keep: set[str], manifest: Manifest) -> list[str]:
-        """Delete every file of state, dead letters and results that is not named in `keep`; returns their names.
+        """Delete every file of state and results that is not named in `keep`; returns their names.
 
         Records that a crash kept from being retired go too.
         """
-        orphans = [
-            name for folder in ("state", "dead", "results") for name in self.storage.tree(folder) if name not in keep
-        ]
+        orphans = [name for folder in ("state", "results") for name in self.storage.tree(folder) if name not in keep]
         for kind in ("plan", "commit"):
             orphans += [f"epochs/{n}" for n in self._epochs(kind) if int(n.split(".")[0]) <= manifest.epoch - KEEP]
         for name in self.storage.names("snapshots"):
@@ -267,4 +263,4 @@ class Checkpoint:
 
 def named_by(manifest: Manifest) -> set[str]:
     """The files of the checkpoint that a manifest needs."""
-    return run_names(manifest.units) | set(manifest.dead) | {o.staged for o in manifest.outputs}
+    return run_names(manifest.units) | {o.staged for o in manifest.outputs}

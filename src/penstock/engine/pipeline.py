@@ -98,10 +98,6 @@ class Pipeline:
         closing = window.label if window is not None else (keys[0] if keys else None)
         return Exchange(node.id, edge, level, keys, closing, window, kernel)
 
-    @cached_property
-    def by_edge(self) -> dict[int, Exchange]:
-        return {e.edge: e for e in self.exchanges.values()}
-
     def at_level(self, level: int) -> list[Exchange]:
         return [e for e in self.exchanges.values() if e.level == level]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -145,9 +145,3 @@ def apply(units: Units, changes: Iterable[Change]) -> Units:
         else:
             out.pop(change.key, None)
     return out
-
-
-def of_bucket(units: Units, operator: str, bucket: int) -> Iterator[tuple[UnitKey, tuple[Run, ...]]]:
-    for key, runs in sorted(units.items()):
-        if key.operator == operator and key.bucket == bucket:
-            yield key, runs

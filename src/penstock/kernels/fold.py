@@ -9,7 +9,7 @@ runs in which they find something.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -35,8 +35,6 @@ class Folded:
     rest: pa.Table | None
     dropped: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
-    closed_rows: int = 0
-    statistics: dict[str, Any] = field(default_factory=dict)
 
 
 def frontier_of(closer: Pattern, closing: str | None) -> tuple[Any, bool] | None:
@@ -143,13 +141,7 @@ def fold(
     output = kernel.finalize(kernel.merge(closed) if len(closed) > 1 or stored else _one(kernel, closed))
     kept = [t for t in rest if t.num_rows]
     new = sort_by(kernel.merge(kept) if len(kept) > 1 else kept[0], closing) if kept else None
-    return Folded(
-        output=output,
-        rest=new,
-        dropped=tuple(dropped),
-        skipped=tuple(skipped),
-        closed_rows=sum(t.num_rows for t in closed),
-    )
+    return Folded(output, new, tuple(dropped), tuple(skipped))
 
 
 def _one(kernel: Folding, closed: Sequence[pa.Table]) -> pa.Table:
