@@ -41,22 +41,14 @@ def cpu_seconds(root: int) -> float:
 
 
 def resident_bytes(root: int) -> int:
-    """Memory of the tree. Proportional where the kernel tells, so that pages shared by workers count once."""
-    total = 0
-    for pid in tree(root):
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
-        except (OSError, StopIteration):
-            if stat := _stat(pid):
-                total += int(stat[21]) * _PAGE
-    return total
+    """Resident memory of the tree. Pages that workers share count more than once; exact shares would stall the JVM."""
+    return sum(int(stat[21]) * _PAGE for pid in tree(root) if (stat := _stat(pid)))
 
 
 class Peak:
     """The greatest memory of a process tree while a block runs."""
 
-    def __init__(self, root: int, period: float = 0.1) -> None:
+    def __init__(self, root: int, period: float = 0.5) -> None:
         self.root, self.period, self.bytes = root, period, 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
