@@ -35,8 +35,9 @@ def shown(result: Result) -> list[Any]:
 
 def test_disorder_lets_in_what_is_exactly_at_the_slack() -> None:
     result = run([Disorder("ts", 5)], row(10), row(5), row(4), row(None), row(11))
-    assert shown(result) == [10, "[< 5, *]", 5, None, 11, "[< 6, *]"]
-    (letter,) = result.dead_letters
+    assert shown(result) == [10, "[< 5, *]", 5, 11, "[< 6, *]"]
+    letter, timeless = result.dead_letters
+    assert (letter.kind, timeless.kind, timeless.reason) == ("late", "malformed", "time attribute 'ts' is null")
     assert letter.row["ts"] == 4
     assert str(letter.breaks) == "[< 5, *]"
     assert "disorder" in letter.reason
