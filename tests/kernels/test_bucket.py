@@ -68,3 +68,14 @@ def test_no_labels_without_an_aggregate() -> None:
     for window in (Window.count(3), Window.landmark(5)):
         with pytest.raises(UserError, match="group_by"):
             bucket_sql("SELECT 1", window.resolve(SCHEMAS["unit"]), SCHEMAS["unit"])
+
+
+@pytest.mark.parametrize("window", [Window.tumbling(10, granularity=5), Window.sliding(10, 5, granularity=5)])
+def test_a_time_off_the_declared_grid_is_an_error(window: TimeWindow) -> None:
+    schema = SCHEMAS["unit"]
+    sql = bucket_sql("SELECT * FROM events", window.resolve(schema), schema)
+    on = pa.table({"t": [-5, 0, 15, None], "v": [1, 2, 3, 4]}, schema=schema.arrow)
+    assert set(query(sql, events=on)["v"].to_pylist()) == {1, 2, 3}
+    off = pa.table({"t": [15, 17], "v": [1, 2]}, schema=schema.arrow)
+    with pytest.raises(UserError, match="off the grid"):
+        query(sql, events=off)

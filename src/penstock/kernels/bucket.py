@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.algebra.schema import Schema
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window
 from penstock.errors import UserError
-from penstock.kernels.duck import quote
+from penstock.kernels.duck import OFF_GRID, quote
 
 _EPOCH_DATE = "DATE '1970-01-01'"
 
@@ -35,12 +35,20 @@ def bucket_sql(input_sql: str, window: Window, schema: Schema) -> str:
 
 
 def tick_sql(window: TimeWindow | LandmarkWindow) -> str:
-    """The tick of an event's time."""
+    """The tick of an event's time. One that lies off the declared grid is an error.
+
+    Punctuation is translated on the word that there is none: such an event could come after its window was closed.
+    """
     assert window.on is not None
     column = quote(window.on)
     if window.unit == "us":
-        return f"epoch_us({column})"
-    return f"({column} - {_EPOCH_DATE})" if window.unit == "day" else f"CAST({column} AS BIGINT)"
+        tick = f"epoch_us({column})"
+    else:
+        tick = f"({column} - {_EPOCH_DATE})" if window.unit == "day" else f"CAST({column} AS BIGINT)"
+    if window.granularity == 1:
+        return tick
+    said = f"{OFF_GRID}: '{window.on}' of an event is no multiple of the granularity of {window!r}".replace("'", "''")
+    return f"CASE WHEN {tick} % {window.granularity} <> 0 THEN CAST(error('{said}') AS BIGINT) ELSE {tick} END"
 
 
 def floor_sql(dividend: str, divisor: int) -> str:

@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from penstock.errors import OverflowingError, UserError
 
+#: How the error begins that a kernel raises in SQL for a time off the declared grid.
+OFF_GRID = "time off the grid"
+
 _lock = threading.RLock()
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}
 
@@ -88,6 +91,8 @@ def translated(error: duckdb.Error) -> Exception:
     too_large = ("out of range", "verflow", "Failed to cast decimal value")
     if isinstance(error, duckdb.OutOfRangeException) or any(phrase in text for phrase in too_large):
         return OverflowingError(detail or kind, hint="cast the argument to a wider type, such as decimal(38,0)")
+    if OFF_GRID in text:
+        return UserError(detail or kind, hint="declare a finer granularity, or round the time before the window")
     if isinstance(error, duckdb.ConversionException):
         return UserError(detail or kind, hint="use try_cast to get null instead of an error")
     return error
