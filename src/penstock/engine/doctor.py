@@ -22,7 +22,7 @@ from penstock.engine.java import bundled_java, find_java
 from penstock.engine.session import default_memory, machine_memory, spark_session
 from penstock.errors import PenstockError
 
-SHIPPED = ("penstock", "pyarrow", "duckdb", "numpy", "cloudpickle")
+SHIPPED = ("penstock", "pyarrow", "duckdb", "sqlglot", "numpy", "cloudpickle")
 """Packages the tasks import, so the workers need them in the driver's versions."""
 
 _GIB = 1 << 30

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
 from penstock.engine.checkpoint import Checkpoint, Manifest
 from penstock.engine.run import BESIDE_SINK
@@ -26,6 +27,8 @@ from penstock.kernels.fold import is_tickable
 T = TypeVar("T")
 #: How often to look again when a running query has dropped what was being read.
 ATTEMPTS = 5
+#: How many punctuations given in band are shown.
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,9 @@ class Snapshot:
             for index, tick in state["passed"].items():
                 attribute = named[int(index)]
                 found.append(Frontier(source, attribute, f"< {_value(tick, schema.type_of(attribute))}"))
+            if given := PunctuationSet.from_json(state["given"], schema).patterns:
+                more = f" and {len(given) - SHOWN} more" if len(given) > SHOWN else ""
+                found.append(Frontier(source, "(in band)", " ".join(map(str, given[:SHOWN])) + more))
         for operator, tick in self.manifest.punctuation.get("closed", {}).items():
             attribute = self._schema(operator).attributes[0]  # runs are sorted by the first grouping attribute
             # The end of all sources closes everything, whatever label came last before it.

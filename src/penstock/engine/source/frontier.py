@@ -15,6 +15,8 @@ from penstock.algebra.source import Bounds, Disorder, EndOfSource, Promise, When
 from penstock.engine.source.known import KeyHighs, Known, chained
 from penstock.engine.source.promise import bounds_patterns, frontier_pattern
 from penstock.engine.source.split import Split
+from penstock.engine.source.ticks import to_tick
+from penstock.kernels.fold import frontier_of
 
 
 @dataclass
@@ -141,6 +143,10 @@ class PromiseState:
         for i, promise in enumerate(self._all(WhenAll)):
             if i in self._passed:
                 found[promise.past] = max(self._passed[i], found.get(promise.past, self._passed[i]))
+        for name in self.schema.times:
+            for bound in (b for p in self._given if (b := frontier_of(p, name)) is not None):
+                tick = to_tick(bound[0]) + bound[1]
+                found[name] = max(tick, found.get(name, tick))
         return found
 
     def to_json(self) -> dict[str, Any]:
