@@ -116,6 +116,8 @@ class Driver:
         self._ahead: Begun | None = None
         self._trouble: PenstockError | None = None
         self.read_before: dict[str, list[Split]] = {}
+        #: Whether the next epoch follows at once. If it waits for its time, planning it now would make its input stale.
+        self.hurried = True
         self._fresh()
 
     def _fresh(self) -> None:
@@ -331,7 +333,7 @@ class Driver:
         now = punctuate(self.pipeline, standing, scans)
         self.promises = now.promises  # The next scan starts from what this one has established.
         if begun.reports is not None:
-            if self.settings.overlap and begun.plan.splits and not begun.plan.ends:
+            if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
                 self._look_ahead()
             if levels and (begun.parcels is not None or now.closers):
                 merging = Merge(self.manifest.units, now.closers, self.closed)

@@ -187,7 +187,9 @@ class Run:
                 if self.trigger.kind == "once" or (self.trigger.bounded and not worked):
                     break
                 if not self.trigger.bounded:
-                    self._stop.wait(max(0.0, self.trigger.seconds - (time.monotonic() - began)))
+                    left = self.trigger.seconds - (time.monotonic() - began)
+                    self.driver.hurried = left <= 0
+                    self._stop.wait(max(0.0, left))
         except BaseException as error:
             self._error = error
         finally:
