@@ -132,6 +132,7 @@ class Run:
                 inboxes=paths,
                 listener=self._progress,
             )
+            self.driver.hurried = trigger.kind != "once"
             self.driver.recover()
         except BaseException:
             self._release()
