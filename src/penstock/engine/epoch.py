@@ -64,7 +64,7 @@ class Settings:
     batch_rows: int = 4_000_000
     memory: str = "2GB"
     overlap: bool = True
-    fuse_below: int = 4 << 20
+    fuse_below: int = 16 << 20
     attempts: int = 3
     compact_above: int = MANY
     fault: str | None = None
@@ -156,6 +156,9 @@ class Driver:
             self._publish(found)
         self.planned = self.manifest.epoch
         self._take_up_plans()
+        if self.bounded:
+            for reader in self.readers.values():
+                reader.fix()
         self.sweep()
 
     def _take_up_plans(self) -> None:

@@ -68,6 +68,7 @@ class FilesReader:
         self._touched: set[str] = set()
         self._footers: dict[str, tuple[int, int, Footer | TextShape]] = {}
         self._seen: dict[str, tuple[int, int, float]] = {}
+        self._only: frozenset[str] | None = None
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -139,6 +140,10 @@ class FilesReader:
         self._partitions.update(self._ordinals)
         self._delta, self._touched = [], set()
 
+    def fix(self) -> None:
+        """Take what is there now for everything there is: a bounded run ends even if files keep coming."""
+        self._only = frozenset(c.name for c in self._folder.candidates())
+
     def _cursor_json(self) -> list[Any] | None:
         c = self._cursor
         return [c.name, c.size, c.mtime_ns, c.position] if c else None
@@ -155,6 +160,8 @@ class FilesReader:
                 f"stream '{self.source.name}': no file to read in '{self.files.path}'",
                 hint="names that start with '_' or '.' and unfinished files are not read",
             )
+        if self._only is not None:
+            listed = tuple(c for c in listed if c.name in self._only)
         self._partitions.update(c.partition for c in listed)
         self.waiting = ()
         todo = []

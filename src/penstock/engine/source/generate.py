@@ -213,6 +213,14 @@ class GeneratedReader:
         start = max(split.start, split.stop - back)
         return int(times(self.reader, split_rows(Split(**{**split.__dict__, "start": start}), self.reader)).max())
 
+    def fix(self) -> None:
+        """Everything there is: with a number of rows that is known, without one there is no such thing."""
+        if self.reader.rows is None:
+            raise UserError(
+                f"stream '{self.source.name}' never ends, but the run is to end with its input",
+                hint="generate(rows=…), or start(every='500 ms')",
+            )
+
     def advance(self, splits: Sequence[Split]) -> None:
         for split in splits:
             p = int(split.partition)

@@ -120,6 +120,9 @@ class InboxReader(FilesReader):
             oldest = batch_folder(self._folder.first)
             self._done = {n: f for n, f in self._done.items() if n >= oldest}
 
+    def fix(self) -> None:
+        """Nothing to fix: a bounded run waits until Spark has delivered what there is, and then nothing follows."""
+
     def discard(self, before: Sequence[Split]) -> None:
         """Delete the batches in front of committed splits: they are read, and Spark does not deliver them again."""
         ids = [int(m[1]) for s in before if (m := _BATCH.match(s.path.rsplit("/", 2)[-2]))]
