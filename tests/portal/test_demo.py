@@ -37,7 +37,7 @@ def test_no_flight_is_lost_and_the_order_is_that_of_knowing(year: pa.Table) -> N
 
 def test_files_hold_every_flight_in_order(year: pa.Table, tmp_path: Path) -> None:
     paths = flights.write_files(year, tmp_path)
-    assert len(paths) == 27
+    assert len(paths) == 18
     assert [p.name for p in paths] == sorted(p.name for p in paths)
     assert pa.concat_tables([pq.read_table(p) for p in paths]).equals(year)
 

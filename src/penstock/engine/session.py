@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.java import find_java, launcher_home
 from penstock.engine.pack import packed_conf
+from penstock.engine.quiet import StandardError
 from penstock.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,10 +61,17 @@ def spark_session(
     builder = SparkSession.builder.master(master).appName(app)
     for key, value in wanted.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    errors = StandardError()
+    with errors.lent():
+        session = builder.getOrCreate()
     # A JVM that just dies with us closes sockets under its Python workers, which then print a stack trace.
-    atexit.register(session.stop)
+    atexit.register(_stop, session, errors)
     return session
+
+
+def _stop(session: SparkSession, errors: StandardError) -> None:
+    errors.open = False
+    session.stop()
 
 
 def settings(

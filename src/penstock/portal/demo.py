@@ -49,7 +49,7 @@ def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = Tr
         "trigger": "available_now",
         "checkpoint": str(checkpoint),
         "dead_letters": str(folder / "dead_letters"),
-        "max_rows": -(-table.num_rows // len(paths)),  # as many epochs as Spark will need micro-batches
+        "max_rows": -(-table.num_rows // len(paths)),
     }
     run = watch.run(flights.flights_query(source), parquet(str(results)), options, master=master)
     summary = watch.summary(run)

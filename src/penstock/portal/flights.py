@@ -70,8 +70,8 @@ def in_known_order(frame: pa.Table) -> pa.Table:
     return dated.take(pa.array(order))
 
 
-def write_files(table: pa.Table, folder: Path, days: int = 14) -> list[Path]:
-    """One Parquet file per fortnight of becoming known, named so that their order is that of time."""
+def write_files(table: pa.Table, folder: Path, days: int = 21) -> list[Path]:
+    """One Parquet file per three weeks of becoming known, named so that their order is that of time."""
     folder.mkdir(parents=True, exist_ok=True)
     known = np.asarray(table["known"].cast(pa.int64()))
     part = (known - known[0] // _DAY * _DAY) // (days * _DAY)

@@ -48,7 +48,7 @@ def run_native(
     try:
         counted = (
             spark.readStream.schema(schema)
-            .option("maxFilesPerTrigger", 1)
+            .option("maxFilesPerTrigger", 2)  # larger batches than our epochs suit it: fewer of them
             .parquet(str(folder))
             .withWatermark("sched", slack)
             .groupBy(F.window("sched", "1 hour"), "origin")
