@@ -244,13 +244,13 @@ def test_landmark_windows_grow(events: list[tuple[int, str, int]], steps: list[i
     t, key, v = zip(*events) if events else ((), (), ())
     state = k.partial(pa.table({"t": t, "k": key, "v": v}, schema=s.arrow))
     since, got = None, []
-    for end in [5 * sum(steps[: i + 1]) for i in range(len(steps))] + [100]:
+    for end in [5 * sum(steps[: i + 1]) for i in range(len(steps))] + [200]:
         out, state = k.landmark(state, end, since)
         got += [tuple(r.values()) for r in out.to_pylist()]
         since = end
     expected = [
         (end, name, sum(e[2] for e in events if 0 <= e[0] < end and e[1] == name))
-        for end in range(5, 101, 5)
+        for end in range(5, 201, 5)
         for name in "ab"
         if any(0 <= e[0] < end and e[1] == name for e in events)
     ]
