@@ -248,6 +248,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    rows = [row for row in rows if row["rows"] > FLOOR.rows]
     figure, axis = plt.subplots(figsize=(11, 0.7 * len(rows) + 2))
     colours = {"native default": "#c0504d", "native rocksdb": "#e39a97", "penstock": "#1f6f8b", "duckdb": "#9aa5b1"}
     height = 0.2
@@ -260,7 +261,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     axis.set_xscale("log")
     axis.set_xlabel("million rows per second (logarithmic), median of the repetitions")
     axis.set_title("Windowed count and sum per key: whole run, start of the query included")
-    axis.legend(loc="lower right")
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.tight_layout()
     figure.savefig(path, dpi=130)
 
