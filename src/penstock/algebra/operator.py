@@ -10,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.algebra.source import OnViolation, Promise, Reader
+from pyarrow.types import is_timestamp
+
+from penstock.algebra.duration import format_duration
+from penstock.algebra.source import Disorder, OnViolation, Promise, Reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,8 +54,13 @@ class Source(Operator):
     def detail(self) -> str:
         reader = type(self.reader).__name__.lower() if self.reader is not None else "nothing to read yet"
         path = getattr(self.reader, "path", "")
-        promised = "; ".join(str(p) for p in self.promises) or "no punctuation promised"
+        promised = "; ".join(self._shown(p) for p in self.promises) or "no punctuation promised"
         return f"{self.name} from {reader}{' ' + path if path else ''} ({promised})"
+
+    def _shown(self, promise: Promise) -> str:
+        if isinstance(promise, Disorder) and is_timestamp(self.schema.type_of(promise.attribute)):
+            return f"disorder({promise.attribute} within {format_duration(promise.slack)})"
+        return str(promise)
 
 
 @dataclass(frozen=True, eq=False)
