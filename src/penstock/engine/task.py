@@ -89,7 +89,7 @@ class Report:
 def _tune(job: Job) -> None:
     """Once per worker: Spark's daemon runs a full garbage collection after every task, over everything imported.
 
-    Freezing what is there takes tens of milliseconds off each task.
+    Freezing what is there keeps that short: it measured about 5 ms less per Python stage.
     """
     global _tuned
     if not _tuned:
