@@ -155,6 +155,32 @@ class Aggregate(Operator):
 
 
 @dataclass(frozen=True, eq=False)
+class Distinct(Operator):
+    """Each event once, at its first appearance; two nulls count as the same value."""
+
+    @property
+    def detail(self) -> str:
+        return "whole events"
+
+
+@dataclass(frozen=True, eq=False)
+class OrderBy(Operator):
+    """Events in order. Without `slack`, exactly: a sorted prefix leaves as punctuation says that it is complete.
+
+    With `slack` n the order is approximate and needs no punctuation (BSort): a buffer of n + 1 events gives up its
+    least whenever it is full. `by` lists (attribute, descending); nulls come last either way.
+    """
+
+    by: tuple[tuple[str, bool], ...] = field(kw_only=True)
+    slack: int | None = None
+
+    @property
+    def detail(self) -> str:
+        order = ", ".join(f"{name} desc" if down else name for name, down in self.by)
+        return order if self.slack is None else f"{order}, slack {self.slack}"
+
+
+@dataclass(frozen=True, eq=False)
 class Sink(Operator):
     """Where results go. `target` is a declaration from `penstock.engine.sink`, opaque to the algebra."""
 

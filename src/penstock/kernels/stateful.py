@@ -1,0 +1,91 @@
+"""What every kernel with rows for state has in common: joins, duplicate elimination, sorting.
+
+State is a set of immutable runs per port (input), each with optional *marks*: one bit per row and question, such as
+whether the row is dead or has found a partner. A kernel is given the runs and the rows that arrived, and answers with
+results and instructions: drop this run, replace the marks of that one, add these. It touches no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.punctuation import PunctuationSet
+
+#: The mark of rows that are of no further use.
+DEAD = "dead"
+
+
+@dataclass(frozen=True)
+class Held:
+    """One stored run as a kernel sees it. On local disks rows and marks are mapped, so only what is looked at costs."""
+
+    name: str
+    rows: pa.Table
+    marks: pa.Table | None = None
+    group: int = 0
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A run to be stored. `low` and `high` bound the time of its rows in ticks, `group` names its slice of time."""
+
+    port: int
+    rows: pa.Table
+    group: int = 0
+    low: int | None = None
+    high: int | None = None
+    marks: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What punctuation tells a stateful operator, to be done after the events of the epoch; one entry per port.
+
+    `release` are patterns that are new in this epoch: rows of that port that match them are of no further use (or, for
+    an operator that sorts, ready to leave). `settled` is everything of this kind so far, the new included: a row
+    that arrives and matches need not be stored. `ask` are patterns whose stored rows are to be counted.
+    """
+
+    release: tuple[tuple[Pattern, ...], ...]
+    settled: tuple[PunctuationSet, ...]
+    ask: tuple[tuple[Pattern, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of the rows that are stored after the epoch and match an asked pattern: how many, and the latest tick of time."""
+
+    rows: int
+    latest: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one epoch did to one bucket of an operator."""
+
+    output: pa.Table
+    dropped: tuple[str, ...] = ()
+    marked: tuple[tuple[str, pa.Table], ...] = ()
+    added: tuple[Fresh, ...] = ()
+    answers: tuple[tuple[Answer, ...], ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Stateful(Protocol):
+    """A kernel over rows with state."""
+
+    #: Per port the attributes that decide the bucket; empty sends everything to one.
+    spread: tuple[tuple[str, ...], ...]
+    #: Per port the attributes to bring; None brings all.
+    needed: tuple[tuple[str, ...] | None, ...]
+
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+        """Take in the rows that arrived (in order of arrival), then carry out the orders."""
+        ...
