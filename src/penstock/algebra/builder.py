@@ -13,10 +13,22 @@ from typing import Any, Generic, Literal, Self, TypeVar
 import pyarrow as pa
 
 from penstock.algebra.aggregation import Aggregation
+from penstock.algebra.combine import On, join_operator, same_attributes
 from penstock.algebra.declare import Declaring, Extent
 from penstock.algebra.duration import parse_duration
 from penstock.algebra.expression import Expression
-from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Union, carried
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Map,
+    Operator,
+    OrderBy,
+    Project,
+    Select,
+    Union,
+    carried,
+)
 from penstock.algebra.plan import Plan, explain_mermaid, explain_text
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
@@ -92,18 +104,91 @@ class Stream(Declaring):
     def union(self, *others: Stream) -> Self:
         """All events of this and the other streams, which must have the same attributes."""
         for other in others:
-            mine = {a.name: a.type for a in self.schema}
-            theirs = {a.name: a.type for a in other.schema}
-            if mine != theirs:
-                raise UserError(
-                    f"union: the streams differ: ({self.schema}) and ({other.schema})",
-                    hint="use select(…) to give both the same attributes",
-                )
+            same_attributes(self.schema, other.schema, "union")
         if not others:
             raise UserError("union() of one stream", hint="name the other streams: a.union(b)")
         times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
         schema = Schema(self.schema.attributes, times)
         return self._with(Union((self.operator, *(o.operator for o in others)), schema))
+
+    def merge(self, *others: Stream, by: str | None = None) -> Self:
+        """All events of several streams, in order (of time, or of attribute `by`).
+
+        As far as all of them have got: one that stalls, stalls the result. Streams that come in order say so with
+        `punctuate(Punctuate.sorted_by(…))`.
+        """
+        return self.union(*others).order_by(by if by is not None else self._time(None, "merge"))
+
+    def join(
+        self,
+        other: Stream,
+        on: On,
+        how: str = "inner",
+        *,
+        within: Extent | tuple[Extent, Extent] | None = None,
+        between: tuple[Extent | None, Extent | None] | None = None,
+        rows: int | tuple[int | None, int | None] | None = None,
+        where: str | None = None,
+        times: tuple[str, str] | None = None,
+        suffix: str = "_right",
+    ) -> Self:
+        """Join with another stream on equal keys.
+
+        `on` names the key: `"trip"`, `["segment", "day"]` or `{"source": "destination"}` (left name: right name).
+        `how` is inner, left, right, full, semi or anti. Time limits who can be partners: `within="10 s"` of each
+        other, `within=("5 min", "1 h")` for a left event that waits five minutes and a right one that waits an hour,
+        `between=("-5 s", "10 s")` for a right event no more than 5 s before and 10 s after the left one. `rows=100`
+        joins, in order of time, with the last 100 events of the same key instead. `where` is a further predicate; it
+        sees the right stream's columns under their names, with `suffix` where the left has the same name.
+        """
+        return self._with(
+            join_operator(
+                self.operator,
+                other.operator,
+                on,
+                how,
+                within=within,
+                between=between,
+                rows=rows,
+                where=where,
+                times=times,
+                suffix=suffix,
+            )
+        )
+
+    def distinct(self) -> Self:
+        """Each event once; state is kept until punctuation says that an event cannot come again."""
+        return self._with(Distinct((self.operator,), self.schema))
+
+    def intersect(self, other: Stream) -> Self:
+        """The events that occur in both streams, each once; as in SQL, nulls are alike."""
+        return self._match_whole(other, "semi", "intersect").distinct()
+
+    def difference(self, other: Stream) -> Self:
+        """The events that do not occur in the other stream, each once, when punctuation says that it has no more."""
+        return self._match_whole(other, "anti", "difference").distinct()
+
+    def _match_whole(self, other: Stream, how: str, call: str) -> Self:
+        same_attributes(self.schema, other.schema, call)
+        return self._with(join_operator(self.operator, other.operator, self.schema.names, how, null_safe=True))
+
+    def order_by(self, *by: str, slack: int | None = None) -> Self:
+        """Events in order: `order_by("ts", "speed desc")`.
+
+        A sorted prefix leaves when punctuation says that it is complete. With `slack=n` a buffer of n + 1 events sorts
+        approximately and at once: nothing is lost, but events more than n places late come out of order.
+        """
+        if not by:
+            raise UserError("order_by() without an attribute", hint="for example order_by('ts')")
+        if slack is not None and slack < 0:
+            raise UserError(f"order_by: slack={slack}", hint="a whole number, 0 or more")
+        order = []
+        for text in by:
+            name, _, direction = text.strip().partition(" ") if text not in self.schema else (text, "", "")
+            if direction.strip().lower() not in ("", "asc", "desc"):
+                raise UserError(f"order_by: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
+            order.append((self._known((name,), "order_by")[0], direction.strip().lower() == "desc"))
+        return self._with(OrderBy((self.operator,), self.schema, by=tuple(order), slack=slack))
 
     def window(
         self,
