@@ -40,7 +40,7 @@ def join_operator(
     """The join of two operators, checked; `Stream.join` explains the arguments."""
     if how not in KINDS:
         raise UserError(f"join(how='{how}')", hint=did_you_mean(how, KINDS) or f"one of {', '.join(KINDS)}")
-    kind: JoinKind = how  # type: ignore[assignment]
+    kind: JoinKind = how
     keys = key_pairs(left.schema, right.schema, on)
     band, counted = None, None
     if within is not None or between is not None or rows is not None:

@@ -38,10 +38,10 @@ class Band:
         parts = []
         if self.low is not None:
             sign = "-" if self.low < 0 else "+"
-            parts.append(f"{self.right} >= {self.left} {sign} {shown(abs(self.low))}")
+            parts.append(f"right.{self.right} >= left.{self.left} {sign} {shown(abs(self.low))}")
         if self.high is not None:
             sign = "-" if self.high < 0 else "+"
-            parts.append(f"{self.right} <= {self.left} {sign} {shown(abs(self.high))}")
+            parts.append(f"right.{self.right} <= left.{self.left} {sign} {shown(abs(self.high))}")
         return " and ".join(parts)
 
 

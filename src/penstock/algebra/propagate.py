@@ -1,21 +1,34 @@
 """How punctuation travels: which promises an operator may make, given those of its inputs.
 
 Everything follows from one rule: an operator may promise "no more events that match p" once every event that could
-still produce one is itself promised away. `Propagation` does it for a whole plan; the only thing to remember between
-epochs is what each input of a union has promised so far.
+still produce one is itself promised away. `Propagation` does it for a whole plan. Operators that must remember earlier
+promises have a behaviour for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Union
+from penstock.algebra.behave import Behaviour, DistinctBehaviour, OrderBehaviour, UnionBehaviour, maximal
+from penstock.algebra.behave_join import JoinBehaviour, RowsJoinBehaviour
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Map,
+    Operator,
+    OrderBy,
+    Project,
+    Select,
+    Sink,
+    Union,
+)
+from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
-from penstock.algebra.punctuation import PunctuationSet
-from penstock.algebra.schema import Schema
 from penstock.algebra.window import LandmarkWindow
 
 Punctuations = dict[str, tuple[Pattern, ...]]
@@ -70,27 +83,15 @@ def _through_bucket(operator: Bucket, pattern: Pattern) -> Iterator[Pattern]:
     yield Pattern.by_name(operator.schema, {**kept, window.label: labels})
 
 
-def maximal(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
-    """Those not contained in another, in their order."""
-    kept: list[Pattern] = []
-    for p in patterns:
-        if not p.is_empty and not any(k.contains(p) for k in kept):
-            kept = [k for k in kept if not p.contains(k)]
-            kept.append(p)
-    return tuple(kept)
-
-
 class Propagation:
     """Carries the punctuations of one epoch through a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._given: dict[str, list[PunctuationSet]] = {}
-        self._said: dict[str, PunctuationSet] = {}
+        self.behaviours: dict[str, Behaviour] = {}
         for node in plan.nodes:
-            if isinstance(node.operator, Union):
-                self._given[node.id] = [PunctuationSet(node.operator.schema) for _ in node.inputs]
-                self._said[node.id] = PunctuationSet(node.operator.schema)
+            if (behaviour := behaviour_of(node.operator)) is not None:
+                self.behaviours[node.id] = behaviour
 
     def run(self, sources: Mapping[str, Iterable[Pattern]]) -> Punctuations:
         """New punctuations of the sources by operator id → new punctuations behind every operator."""
@@ -98,37 +99,51 @@ class Propagation:
         for node in self.plan.nodes:
             if not node.inputs:
                 out[node.id] = maximal(sources.get(node.id, ()))
-            elif isinstance(node.operator, Union):
-                out[node.id] = self._union(node.id, node.operator.schema, [out[i] for i in node.inputs])
+            elif node.id in self.behaviours:
+                out[node.id] = self.behaviours[node.id].receive([out[i] for i in node.inputs])
             else:
                 (below,) = node.inputs
                 out[node.id] = maximal(q for p in out[below] for q in through(node.operator, p))
         return out
 
-    def _union(self, node_id: str, schema: Schema, arrived: list[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
-        """What all inputs have promised: the intersections of one promise of each."""
-        given = self._given[node_id]
-        moved = [p.onto(schema, {n: n for n in p.restricted}) for patterns in arrived for p in patterns]
-        if not moved:
-            return ()
-        for k, patterns in enumerate(arrived):
-            given[k] = given[k].add(*(p.onto(schema, {n: n for n in p.restricted}) for p in patterns))
-        common: list[Pattern] = list(given[0])
-        for promised in given[1:]:
-            common = list(maximal(a.intersect(b) for a in common for b in promised))
-        said = self._said[node_id]
-        fresh = tuple(p for p in maximal(common) if not said.covers(p))
-        self._said[node_id] = said.add(*fresh)
-        return fresh
+    def orders(self) -> dict[str, Orders]:
+        """What the runs since the last call tell the operators that keep rows."""
+        found = ((node_id, b.orders()) for node_id, b in self.behaviours.items())
+        return {node_id: orders for node_id, orders in found if orders is not None}
+
+    def answered(self, answers: Mapping[str, Sequence[Sequence[Answer]]]) -> None:
+        """Take in what the state of operators has said to the questions in their orders."""
+        for node_id, said in answers.items():
+            self.behaviours[node_id].answered(said)
+
+    @property
+    def pending(self) -> bool:
+        """Whether some operator has a punctuation to give though nothing new arrives."""
+        return any(b.pending for b in self.behaviours.values())
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            node_id: {"given": [g.to_json() for g in given], "said": self._said[node_id].to_json()}
-            for node_id, given in self._given.items()
-        }
+        return {node_id: record for node_id, b in self.behaviours.items() if (record := b.to_json())}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
         for node_id, record in stored.items():
-            schema = self.plan[node_id].operator.schema
-            self._given[node_id] = [PunctuationSet.from_json(g, schema) for g in record["given"]]
-            self._said[node_id] = PunctuationSet.from_json(record["said"], schema)
+            self.behaviours[node_id].restore(record)
+
+
+def behaviour_of(operator: Operator) -> Behaviour | None:
+    """How an operator treats punctuation, if that needs a memory."""
+    match operator:
+        case Union():
+            return UnionBehaviour(operator)
+        case Distinct():
+            return DistinctBehaviour(operator)
+        case OrderBy():
+            return OrderBehaviour(operator, {})
+        case Join():
+            return JoinBehaviour(operator) if operator.rows is None else RowsJoinBehaviour(operator)
+        case MultiJoin():
+            return JoinBehaviour(operator)
+        case _:
+            return None
+
+
+__all__ = ["Propagation", "Punctuations", "behaviour_of", "maximal", "through"]

@@ -1,0 +1,265 @@
+"""The behaviour of joins: what to release, what to let pass unstored, what to promise, and what to ask the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.algebra.behave import Behaviour, maximal
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.meet import lists_keys, meeting_of
+from penstock.algebra.orders import Answer, Orders
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.punctuation import PunctuationSet
+from penstock.algebra.restriction import OneOf, Range, equal
+
+#: A list of so many promised values is asked about value by value; a longer one as a whole.
+ASK_EACH = 64
+
+
+class JoinBehaviour(Behaviour):
+    """Purge, drop and propagate for joins on keys and bands; see `meet` for the reasons."""
+
+    def __init__(self, operator: Join | MultiJoin, describers: Sequence[Any] = ()) -> None:
+        self.meeting = meeting_of(operator)
+        sides = self.meeting.sides
+        self.describers = describers
+        self.given = [PunctuationSet(s.schema) for s in sides]
+        # toward[h][k]: rows of k that h alone has settled; with two inputs that is all there is to it.
+        self.toward = [[PunctuationSet(s.schema) for s in sides] for _ in sides]
+        self.settled = [PunctuationSet(s.schema) for s in sides]
+        self.said = PunctuationSet(self.meeting.output)
+        self.fresh: list[list[Pattern]] = [[] for _ in sides]
+        self.asking: list[list[Pattern]] = [[] for _ in sides]
+        self.asked: list[list[Pattern]] = [[] for _ in sides]
+        self.waiting: list[tuple[int, Pattern, int]] = []
+        self.free: list[Pattern] = []
+
+    # --- new promises -------------------------------------------------------------------------------------------
+
+    def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
+        sides = self.meeting.sides
+        new = [tuple(Pattern(s.schema, p.restrictions) for p in got) for s, got in zip(sides, arrived, strict=True)]
+        settled = self._settle([self._useful(k, patterns) for k, patterns in enumerate(new)])
+        out = self.free
+        self.free = []
+        for k, side in enumerate(sides):
+            # What k has promised and the others have settled: each new promise with all, each old one with the new.
+            both = [p.intersect(s) for p in new[k] for s in self.settled[k]]
+            both += [p.intersect(s) for p in self.given[k] for s in settled[k]]
+            out += [q for p in maximal(both) if (q := side.lift(p, self.meeting.output)) is not None]
+            self.given[k] = self.given[k].add(*new[k])
+            self.fresh[k] += settled[k]
+            self.asking[k] += [p for p in new[k] if self._worth_asking(k, p)]
+        out += self._left_windows()
+        self._forget()
+        fresh = tuple(p for p in maximal(out) if not self.said.covers(p))
+        self.said = self.said.add(*(p for p in fresh if _is_range(p)))
+        return fresh
+
+    def _useful(self, k: int, patterns: Sequence[Pattern]) -> list[Pattern]:
+        """Promises of one input that speak of its key and time alone, by themselves or together."""
+        side = self.meeting.sides[k]
+        found = [p for p in patterns if side.useful(p)]
+        if self.describers and len(found) < len(patterns):
+            found += self.describers[k].add([p for p in patterns if not side.useful(p)])
+        return found
+
+    def _settle(self, useful: Sequence[Sequence[Pattern]]) -> list[tuple[Pattern, ...]]:
+        """What becomes settled of each input by new promises of the others."""
+        sides = self.meeting.sides
+        found: list[list[Pattern]] = [[] for _ in sides]
+        for h, patterns in enumerate(useful):
+            for k in range(len(sides)):
+                if k == h:
+                    continue
+                moved = [t for p in patterns if (t := self.meeting.translate(p, h, k)) is not None]
+                if not moved:
+                    continue
+                self.toward[h][k] = self.toward[h][k].add(*moved)
+                common = list(maximal(moved))
+                for other in range(len(sides)):
+                    if other not in (h, k):
+                        common = list(maximal(a.intersect(b) for a in common for b in self.toward[other][k]))
+                found[k] += common
+        result = []
+        for k, patterns in enumerate(found):
+            fresh = tuple(p for p in maximal(patterns) if not self.settled[k].covers(p))
+            self.settled[k] = self.settled[k].add(*fresh)
+            result.append(fresh)
+        return result
+
+    # --- asking the state ---------------------------------------------------------------------------------------
+
+    def _worth_asking(self, k: int, pattern: Pattern) -> bool:
+        """Whether the state can tell us sooner than the promises of the others that a promise may go out."""
+        side = self.meeting.sides[k]
+        if not pattern.restricted or side.lift(pattern, self.meeting.output) is None:
+            return False
+        if side.time is not None and pattern.restricted == (side.time,):
+            return False  # Time alone: the others' frontiers tell.
+        return not (side.guarded and side.speaks_of_keys_alone(pattern))
+
+    def answered(self, answers: Sequence[Sequence[Answer]]) -> None:
+        for k, said in enumerate(answers):
+            for pattern, answer in zip(self.asked[k], said, strict=True):
+                if answer.rows == 0:
+                    lifted = self.meeting.sides[k].lift(pattern, self.meeting.output)
+                    assert lifted is not None
+                    self.free.append(lifted)
+                elif answer.latest is not None:
+                    self.waiting.append((k, pattern, answer.latest))
+        self.asked = [[] for _ in self.asked]
+
+    def _left_windows(self) -> list[Pattern]:
+        """Promises whose last stored row has left its window."""
+        found, rest = [], []
+        for k, pattern, latest in self.waiting:
+            side = self.meeting.sides[k]
+            if self.settled[k].covers(side.until(latest)):
+                lifted = side.lift(pattern, self.meeting.output)
+                assert lifted is not None
+                found.append(lifted)
+            else:
+                rest.append((k, pattern, latest))
+        self.waiting = rest
+        return found
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.free)
+
+    # --- orders -------------------------------------------------------------------------------------------------
+
+    def orders(self) -> Orders:
+        release = tuple(maximal(f) for f in self.fresh)
+        self.fresh = [[] for _ in self.fresh]
+        self.asked = [[q for p in maximal(a) for q in _each(p)] for a in self.asking]
+        self.asking = [[] for _ in self.asking]
+        return Orders(release, tuple(self.settled), tuple(tuple(a) for a in self.asked))
+
+    def _forget(self) -> None:
+        """Key values that everyone has promised cannot come again from anywhere: no need to remember them."""
+        for k, side in enumerate(self.meeting.sides):
+            listed = [p for p in self.given[k] if lists_keys(p, side)]
+            if not listed:
+                continue
+            common = [q for p in listed for s in self.settled[k] if lists_keys(q := p.intersect(s), side)]
+            common = [q for q in common if not q.is_empty]
+            if not common:
+                continue
+            self.given[k] = self.given[k].without(*common)
+            self.settled[k] = self.settled[k].without(*common)
+            for h in range(len(self.meeting.sides)):
+                if h != k:
+                    self.toward[h][k] = self.toward[h][k].without(*common)
+
+    # --- storing ------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "given": [g.to_json() for g in self.given],
+            "toward": [[s.to_json() for s in row] for row in self.toward],
+            "settled": [s.to_json() for s in self.settled],
+            "said": self.said.to_json(),
+            "asked": [[p.to_json() for p in a] for a in self.asked],
+            "waiting": [[k, p.to_json(), t] for k, p, t in self.waiting],
+            "free": [p.to_json() for p in self.free],
+            "joint": [d.to_json() for d in self.describers],
+        }
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        schemas = [s.schema for s in self.meeting.sides]
+
+        def sets(listed: Sequence[Any]) -> list[PunctuationSet]:
+            return [PunctuationSet.from_json(x, s) for x, s in zip(listed, schemas, strict=True)]
+
+        self.given, self.settled = sets(stored["given"]), sets(stored["settled"])
+        self.toward = [sets(row) for row in stored["toward"]]
+        self.said = PunctuationSet.from_json(stored["said"], self.meeting.output)
+        self.asked = [[Pattern.from_json(p, s) for p in a] for a, s in zip(stored["asked"], schemas, strict=True)]
+        self.waiting = [(k, Pattern.from_json(p, schemas[k]), t) for k, p, t in stored["waiting"]]
+        self.free = [Pattern.from_json(p, self.meeting.output) for p in stored["free"]]
+        for describer, record in zip(self.describers, stored["joint"], strict=True):
+            describer.restore(record)
+
+
+class RowsJoinBehaviour(Behaviour):
+    """A join with the last rows of each key: events count in order of time, so they wait until both inputs are past.
+
+    A result has one event that is processed now and one that is processed now or was before. So after the frontier f
+    no result has both times below f.
+    """
+
+    def __init__(self, operator: Join) -> None:
+        assert operator.times is not None
+        self.operator, self.times = operator, operator.times
+        self.schemas = [i.schema for i in operator.inputs]
+        self.given = [PunctuationSet(s) for s in self.schemas]
+        self.passed = [PunctuationSet(s) for s in self.schemas]
+        self.fresh: list[list[Pattern]] = [[], []]
+
+    def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
+        if not any(arrived):
+            return ()
+        for k, patterns in enumerate(arrived):
+            kept = (p for p in patterns if p.describes((self.times[k],)))
+            self.given[k] = self.given[k].add(*(Pattern(self.schemas[k], p.restrictions) for p in kept))
+        common = maximal(
+            left.intersect(right.onto(self.schemas[0], {self.times[1]: self.times[0]}))
+            for left in self.given[0]
+            for right in self.given[1]
+            if _is_frontier(left, self.times[0]) and _is_frontier(right, self.times[1])
+        )
+        out: list[Pattern] = []
+        for p in common:
+            if self.passed[0].covers(p):
+                continue
+            self.passed[0] = self.passed[0].add(p)
+            both = (p, p.onto(self.schemas[1], {self.times[0]: self.times[1]}))
+            self.fresh[0].append(both[0])
+            self.fresh[1].append(both[1])
+            names = [
+                next((c.name for c in self.operator.columns if (k, self.times[k]) in c.origins), None) for k in (0, 1)
+            ]
+            if not p.restricted:
+                out.append(Pattern.all(self.operator.schema))
+            elif self.operator.how == "inner" and names[0] is not None and names[1] is not None:
+                bound = p[self.times[0]]
+                out.append(Pattern.by_name(self.operator.schema, {names[0]: bound, names[1]: bound}))
+        return tuple(out)
+
+    def orders(self) -> Orders:
+        release = tuple(maximal(f) for f in self.fresh)
+        self.fresh = [[], []]
+        return Orders(release, tuple(PunctuationSet(s) for s in self.schemas))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"given": [g.to_json() for g in self.given], "passed": [p.to_json() for p in self.passed]}
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        self.given = [PunctuationSet.from_json(g, s) for g, s in zip(stored["given"], self.schemas, strict=True)]
+        self.passed = [PunctuationSet.from_json(g, s) for g, s in zip(stored["passed"], self.schemas, strict=True)]
+
+
+def _is_frontier(pattern: Pattern, time: str) -> bool:
+    """Everything up to a moment, or everything."""
+    if not pattern.restricted:
+        return True
+    restriction = pattern[time]
+    return pattern.restricted == (time,) and isinstance(restriction, Range) and restriction.low is None
+
+
+def _is_range(pattern: Pattern) -> bool:
+    """Whether a promise grows instead of being repeated for other values: cheap to remember."""
+    return all(isinstance(pattern[n], Range) for n in pattern.restricted)
+
+
+def _each(pattern: Pattern) -> list[Pattern]:
+    """A promise on a few values as one promise for each."""
+    for name in pattern.restricted:
+        restriction = pattern[name]
+        if isinstance(restriction, OneOf) and len(restriction.values) <= ASK_EACH:
+            rest = {n: pattern[n] for n in pattern.restricted if n != name}
+            return [Pattern.by_name(pattern.schema, {**rest, name: equal(v)}) for v in restriction.values]
+    return [pattern]

@@ -1,0 +1,30 @@
+"""What punctuation tells an operator with state, and what it asks back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.punctuation import PunctuationSet
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What punctuation tells a stateful operator, to be done after the events of the epoch; one entry per port.
+
+    `release` are patterns that are new in this epoch: rows of that port that match them are of no further use (or, for
+    an operator that sorts, ready to leave). `settled` is everything of this kind so far, the new included: a row
+    that arrives and matches need not be stored. `ask` are patterns whose stored rows are to be counted.
+    """
+
+    release: tuple[tuple[Pattern, ...], ...]
+    settled: tuple[PunctuationSet, ...]
+    ask: tuple[tuple[Pattern, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of the rows that are stored after the epoch and match an asked pattern: how many, and the latest tick of time."""
+
+    rows: int
+    latest: int | None = None
