@@ -102,6 +102,21 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Domain:
+    """`attribute` takes only these values and is never null.
+
+    Nothing is punctuated by it, but punctuations that together cover the domain say as much as one without it:
+    with sensors 1 and 2 and no others, `[1, < 7]` and `[2, < 7]` together end all times below 7.
+    """
+
+    attribute: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.attribute} is one of {len(self.values)} values"
+
+
+@dataclass(frozen=True)
 class EndOfSource:
     """When a bounded run has read everything, the source says so: a punctuation of wildcards only."""
 
@@ -109,4 +124,4 @@ class EndOfSource:
         return "end of source"
 
 
-Promise = Disorder | InBand | WhenAll | Bounds | EndOfSource
+Promise = Disorder | InBand | WhenAll | Bounds | Domain | EndOfSource
