@@ -4,16 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import pyarrow as pa
+
 from penstock.algebra.operator import Operator, Source
+from penstock.algebra.punctuate import Extent, Measured, Policy, declared
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Bounds, Disorder, EndOfSource, Files, InBand, OnViolation, Promise, WhenAll
-from penstock.algebra.types import coerce_value
+from penstock.algebra.source import (
+    REMEMBERED,
+    Adaptive,
+    After,
+    Bounds,
+    Disorder,
+    Domain,
+    EndOfSource,
+    Every,
+    Files,
+    InBand,
+    Monitored,
+    Once,
+    OnViolation,
+    Promise,
+    WhenAll,
+    WithinRows,
+)
+from penstock.algebra.types import coerce_value, type_text
 from penstock.errors import UserError, did_you_mean
 
-Extent = str | int | timedelta
+__all__ = ["Declaring", "Extent"]
+
+#: The greatest number of rows that disorder may be declared in: so many values are kept per partition.
+_MOST_ROWS = 100_000
 _CSV_OPTIONS = ("header", "delimiter", "multiline", "null")
 
 
@@ -69,23 +91,56 @@ class Declaring:
         source = self._source(call)
         return self._with(replace(source, promises=(*source.promises, promise)))
 
-    def disorder(self, slack: Extent, *, on: str | None = None) -> Self:
-        """Declare that no event is more than `slack` older than the newest before it in its source partition."""
-        source = self._source("disorder")
-        attribute = self._time(on, "disorder")
-        if any(isinstance(p, Disorder) and p.attribute == attribute for p in source.promises):
-            raise UserError(f"stream '{source.name}': disorder of '{attribute}' is declared twice")
-        return self._promise("disorder", Disorder(attribute, self._ticks(slack, attribute, "disorder")))
+    def disorder(self, slack: Extent | Measured, *, on: str | None = None) -> Self:
+        """Declare that no event is more than `slack` older than the newest before it in its source partition.
 
-    def punctuated(self, column: str = "punctuation") -> Self:
-        """Declare that records with a non-null `column` are punctuations, written as pattern text."""
+        With `ps.Measured(at_most="5 min")` the slack is what the events seen so far kept to.
+        """
+        attribute = self._ordered(on, "disorder")
+        if not isinstance(slack, Measured):
+            return self._promise("disorder", Disorder(attribute, self._ticks(slack, attribute, "disorder")))
+        low, high = (self._ticks(x, attribute, "disorder") for x in (slack.at_least, slack.at_most))
+        if low > high:
+            raise UserError(f"disorder: at_least={slack.at_least!r} is more than at_most={slack.at_most!r}")
+        return self._promise("disorder", Adaptive(attribute, slack.quantile, low, high, slack.warm_up))
+
+    def monitor_disorder(self, *, on: str | None = None) -> Self:
+        """Measure how far events are out of order: places, lateness and its quantiles, per source and epoch."""
+        source = self._source("monitor_disorder")
+        attribute = self._measurable(self._time(on, "monitor_disorder"), "monitor_disorder")
+        if any(isinstance(p, Monitored | Adaptive) and p.attribute == attribute for p in source.promises):
+            return self
+        return self._promise("monitor_disorder", Monitored(attribute))
+
+    def punctuate(self, *policies: Policy) -> Self:
+        """Declare from what knowledge the source punctuates: `punctuate(ps.Punctuate.after("trip", "10 min"), …)`."""
+        found: Self = declared(self, policies)
+        return found
+
+    def punctuated(self, column: str = "punctuation", *, companion: bool = False, remember: int = REMEMBERED) -> Self:
+        """Declare that records with a non-null `column` are punctuations: no event that they match comes after them.
+
+        The column holds pattern text, one restriction per attribute: `[<= '2026-01-01 10:00', 4, *]`. In JSON lines
+        it may be an object by attribute name instead, with a value, a list, or comparisons:
+        `{"punctuation": {"trip": 4711}}`, `{"punctuation": {"ts": {"<=": "2026-01-01 10:00"}, "sensor": [3, 4]}}`.
+
+        With `companion=True` the column is a mark (true or false; null is false), and a marked record says by its
+        other columns what is over: a value in the attribute's own column, null for `*`. Further columns, which need
+        not be there, give ranges: `<attribute>_upto` (≤), `<attribute>_below` (<), `<attribute>_from` (≥).
+
+            punctuation,trip,ts,ts_below           punctuation,trip,ts
+            true,,,2026-01-01 10:00:00             true,4711,
+
+        Punctuation is remembered to catch the events that break it: values of one attribute (whole numbers in a row
+        as one range) and combinations of values, of each the last `remember`.
+        """
         source = self._source("punctuated")
         if column in source.schema:
             raise UserError(
                 f"stream '{source.name}': '{column}' is an attribute of its events",
                 hint="punctuation needs a column of its own, which the schema does not declare",
             )
-        return self._promise("punctuated", InBand(column))
+        return self._promise("punctuated", InBand(column, companion, self._remembered(remember, "punctuated")))
 
     def complete_when(self, keys: Iterable[Any], *, on: str, past: str | None = None, slack: Extent = 0) -> Self:
         """Declare all values of attribute `on`; time is complete up to where every one of them has got."""
@@ -119,3 +174,66 @@ class Declaring:
         if policy not in ("reject", "fail"):
             raise UserError(f"on_violation('{policy}')", hint="'reject' or 'fail'")
         return self._with(replace(self._source("on_violation"), on_violation=policy))
+
+    # --- what policies declare ----------------------------------------------------------------------------------
+
+    def _every(self, period: Extent, on: str | None) -> Self:
+        attribute = self._measurable(self._time(on, "Punctuate.every"), "Punctuate.every")
+        ticks = self._ticks(period, attribute, "Punctuate.every")
+        if ticks < 1:
+            raise UserError(f"Punctuate.every({period!r})", hint="more than nothing, for example '1 min'")
+        return self._promise("punctuate", Every(attribute, ticks))
+
+    def _after(self, key: str, gap: Extent, on: str | None, remember: int) -> Self:
+        attribute = self._measurable(self._time(on, "Punctuate.after"), "Punctuate.after")
+        ticks = self._ticks(gap, attribute, "Punctuate.after")
+        kept = self._remembered(remember, "Punctuate.after")
+        return self._promise("punctuate", After(self._named(key, "Punctuate.after"), attribute, ticks, kept))
+
+    def _once(self, key: str, remember: int) -> Self:
+        kept = self._remembered(remember, "Punctuate.once")
+        return self._promise("punctuate", Once(self._named(key, "Punctuate.once"), kept))
+
+    def _sorted_by(self, attribute: str) -> Self:
+        return self._promise("punctuate", Disorder(self._ordered(attribute, "Punctuate.sorted_by"), 0))
+
+    def _values(self, attribute: str, values: tuple[Any, ...]) -> Self:
+        name = self._named(attribute, "Punctuate.values")
+        if not values:
+            raise UserError(f"Punctuate.values('{attribute}'): no values")
+        t = self.schema.type_of(name)
+        return self._promise("punctuate", Domain(name, tuple(coerce_value(v, t) for v in values)))
+
+    def _within_rows(self, rows: int, on: str | None) -> Self:
+        attribute = self._ordered(on, "Punctuate.within_rows")
+        if not isinstance(rows, int) or not 0 <= rows <= _MOST_ROWS:
+            raise UserError(f"Punctuate.within_rows({rows!r})", hint=f"a whole number up to {_MOST_ROWS:,}")
+        return self._promise("punctuate", WithinRows(attribute, rows))
+
+    def _named(self, name: str, call: str) -> str:
+        spelled = self.schema.resolve(name)
+        if spelled is None:
+            raise UserError(f"{call}: unknown column '{name}'", hint=did_you_mean(name, self.schema.names))
+        return spelled
+
+    def _measurable(self, attribute: str, call: str) -> str:
+        t = self.schema.type_of(attribute)
+        if not (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t)):
+            raise UserError(
+                f"{call}: '{attribute}' is {type_text(t)}", hint="order is judged by integers, dates and timestamps"
+            )
+        return attribute
+
+    def _ordered(self, on: str | None, call: str) -> str:
+        """The attribute whose order is to be declared, for the first time."""
+        source = self._source(call)
+        attribute = self._measurable(self._time(on, call), call)
+        orders = (Disorder, Adaptive, WithinRows)
+        if any(isinstance(p, orders) and p.attribute == attribute for p in source.promises):
+            raise UserError(f"stream '{source.name}': disorder of '{attribute}' is declared twice")
+        return attribute
+
+    def _remembered(self, remember: int, call: str) -> int:
+        if not isinstance(remember, int) or remember < 1:
+            raise UserError(f"{call}: remember={remember!r}", hint="a whole number of at least 1")
+        return remember

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 Format = Literal["parquet", "csv", "json"]
 OnViolation = Literal["reject", "fail"]
+REMEMBERED = 100_000
+"""How many promised values a source keeps to catch the events that break them. Whole numbers in a row count once."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Generated:
     partitions: int = 1
     disorder: int = 0
     columns: tuple[tuple[str, str, tuple[Any, ...]], ...] = ()
+    punctuate: tuple[tuple[str, int], ...] = ()
+    """Punctuations in band: an attribute, and after how many rows each (0: wherever one of its values is over)."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,15 @@ class Disorder:
 
 @dataclass(frozen=True)
 class InBand:
-    """Records whose `column` is not null are punctuations, written as pattern text, in the stream itself."""
+    """Records whose `column` is not null are punctuations in the stream itself.
+
+    The column holds pattern text (in JSON also an object by attribute name). With `companion` it is a mere mark: the
+    record's other columns say which values are over. To catch violators, the last `remember` values are kept.
+    """
 
     column: str = "punctuation"
+    companion: bool = False
+    remember: int = REMEMBERED
 
     def __str__(self) -> str:
         return f"in band({self.column})"
@@ -117,6 +127,84 @@ class Domain:
 
 
 @dataclass(frozen=True)
+class Adaptive:
+    """As `Disorder`, but the slack is measured: the lateness that a `quantile` of all events kept to so far.
+
+    It is never less than `at_least` nor more than `at_most` ticks, which applies until `warm_up` events were seen. It
+    is set anew after every epoch, so which events are late depends on the cut into epochs; what was asserted stands.
+    """
+
+    attribute: str
+    quantile: float
+    at_least: int
+    at_most: int
+    warm_up: int
+
+    def __str__(self) -> str:
+        return f"disorder({self.attribute} as {self.quantile:.12g} of the events, {self.at_least} to {self.at_most})"
+
+
+@dataclass(frozen=True)
+class WithinRows:
+    """At most `rows` of the events before an event in its partition are greater: it is that many places late."""
+
+    attribute: str
+    rows: int
+
+    def __str__(self) -> str:
+        return f"disorder({self.attribute} within {self.rows} rows)"
+
+
+@dataclass(frozen=True)
+class Every:
+    """How far `attribute` is complete is asserted at multiples of `period` ticks only."""
+
+    attribute: str
+    period: int
+
+    def __str__(self) -> str:
+        return f"every {self.period} ticks of {self.attribute}"
+
+
+@dataclass(frozen=True)
+class After:
+    """A value of `key` is over when the source is complete beyond `gap` ticks after its newest event.
+
+    An event at most `gap` after the newest one before it keeps its key open; an event of a key that is over is a
+    violation. Time is complete as far as the promised disorder of `attribute` says, in the slowest partition.
+    """
+
+    key: str
+    attribute: str
+    gap: int
+    remember: int = REMEMBERED
+
+    def __str__(self) -> str:
+        return f"{self.key} over after {self.gap} ticks of {self.attribute}"
+
+
+@dataclass(frozen=True)
+class Once:
+    """Every value of `key` comes once in the source: the event is its own punctuation. A second one is a violation."""
+
+    key: str
+    remember: int = REMEMBERED
+
+    def __str__(self) -> str:
+        return f"{self.key} once"
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """No promise: asks to measure how far events of each partition are out of order in `attribute`."""
+
+    attribute: str
+
+    def __str__(self) -> str:
+        return f"disorder of {self.attribute} measured"
+
+
+@dataclass(frozen=True)
 class EndOfSource:
     """When a bounded run has read everything, the source says so: a punctuation of wildcards only."""
 
@@ -124,4 +212,17 @@ class EndOfSource:
         return "end of source"
 
 
-Promise = Disorder | InBand | WhenAll | Bounds | Domain | EndOfSource
+Promise = (
+    Disorder
+    | Adaptive
+    | WithinRows
+    | Every
+    | After
+    | Once
+    | InBand
+    | WhenAll
+    | Bounds
+    | Domain
+    | Monitored
+    | EndOfSource
+)

@@ -1,0 +1,100 @@
+"""Policies are checked where they are declared, and become promises of the source."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.algebra.builder import Stream
+from penstock.algebra.operator import Source
+from penstock.algebra.punctuate import Measured, Policy, Punctuate
+from penstock.algebra.schema import Schema
+from penstock.algebra.source import (
+    Adaptive,
+    After,
+    Bounds,
+    Disorder,
+    Domain,
+    Every,
+    InBand,
+    Monitored,
+    Once,
+    WhenAll,
+    WithinRows,
+)
+from penstock.errors import UserError
+
+TRIPS = Stream(Source((), Schema.parse("ts timestamp, day date, trip int, zone string", time="ts"), name="trips"))
+SECOND = 1_000_000
+
+
+def promises(stream: Stream) -> tuple[object, ...]:
+    assert isinstance(stream.operator, Source)
+    return stream.operator.promises
+
+
+@pytest.mark.parametrize(
+    ("policy", "promise"),
+    [
+        (Punctuate.every("1 min"), Every("ts", 60 * SECOND)),
+        (Punctuate.every("1 day", on="day"), Every("day", 1)),
+        (Punctuate.after("trip", "10 s"), After("trip", "ts", 10 * SECOND)),
+        (Punctuate.after("zone", "2 days", on="day", remember=5), After("zone", "day", 2, 5)),
+        (Punctuate.once("trip", remember=7), Once("trip", 7)),
+        (Punctuate.when_all(["a", "b"], on="zone"), WhenAll("zone", ("a", "b"), "ts")),
+        (Punctuate.bounds("trip", 1, 9), Bounds("trip", 1, 9)),
+        (Punctuate.sorted_by("trip"), Disorder("trip", 0)),
+        (Punctuate.values("zone", ["x", "y"]), Domain("zone", ("x", "y"))),
+        (Punctuate.within_rows(3), WithinRows("ts", 3)),
+    ],
+)
+def test_a_policy_becomes_a_promise(policy: Policy, promise: object) -> None:
+    assert promises(TRIPS.punctuate(policy)) == (promise,)
+
+
+def test_policies_add_up_in_the_order_given() -> None:
+    both = TRIPS.disorder("1 s").punctuate(Punctuate.once("trip"), Punctuate.every("1 min"))
+    assert promises(both) == (Disorder("ts", SECOND), Once("trip"), Every("ts", 60 * SECOND))
+
+
+def test_a_measured_disorder() -> None:
+    measured = TRIPS.disorder(Measured(quantile=0.99, at_least="1 s", at_most="5 min", warm_up=100))
+    assert promises(measured) == (Adaptive("ts", 0.99, SECOND, 300 * SECOND, 100),)
+    assert promises(measured.monitor_disorder()) == promises(measured)  # it is measured already
+    assert promises(TRIPS.monitor_disorder().monitor_disorder()) == (Monitored("ts"),)
+
+
+def test_punctuation_in_companion_columns() -> None:
+    assert promises(TRIPS.punctuated(companion=True, remember=10)) == (InBand("punctuation", True, 10),)
+
+
+@pytest.mark.parametrize(
+    ("policy", "part"),
+    [
+        (Punctuate.after("tripp", "1 s"), "unknown column 'tripp'"),
+        (Punctuate.once("trip", remember=0), "remember=0"),
+        (Punctuate.sorted_by("zone"), "'zone' is string"),
+        (Punctuate.every(0), "every(0)"),
+        (Punctuate.values("zone", []), "no values"),
+        (Punctuate.within_rows(-1), "within_rows(-1)"),
+        ("1 min", "is no policy"),
+    ],
+)
+def test_mistakes_are_named(policy: Policy, part: str) -> None:
+    with pytest.raises(UserError) as caught:
+        TRIPS.punctuate(policy)
+    assert part in str(caught.value)
+
+
+def test_the_order_of_an_attribute_is_declared_once() -> None:
+    for again in (Punctuate.within_rows(2), Punctuate.sorted_by("ts")):
+        with pytest.raises(UserError, match="declared twice"):
+            TRIPS.disorder("1 s").punctuate(again)
+    with pytest.raises(UserError, match="at_least='10 s' is more"):
+        TRIPS.disorder(Measured(at_least="10 s", at_most="1 s"))
+    with pytest.raises(UserError, match="quantile=0"):
+        Measured(at_most="1 s", quantile=0)
+
+
+def test_a_policy_is_declared_before_operators() -> None:
+    with pytest.raises(UserError, match="declares something about a source"):
+        TRIPS.where("trip > 3").punctuate(Punctuate.once("trip"))
