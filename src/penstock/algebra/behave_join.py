@@ -20,10 +20,10 @@ ASK_EACH = 64
 class JoinBehaviour(Behaviour):
     """Purge, drop and propagate for joins on keys and bands; see `meet` for the reasons."""
 
-    def __init__(self, operator: Join | MultiJoin, describers: Sequence[Any] = ()) -> None:
+    def __init__(self, operator: Join | MultiJoin, describers: Sequence[Any] = (), asks: bool = True) -> None:
         self.meeting = meeting_of(operator)
         sides = self.meeting.sides
-        self.describers = describers
+        self.describers, self.asks = describers, asks
         self.given = [PunctuationSet(s.schema) for s in sides]
         # toward[h][k]: rows of k that h alone has settled; with two inputs that is all there is to it.
         self.toward = [[PunctuationSet(s.schema) for s in sides] for _ in sides]
@@ -94,7 +94,7 @@ class JoinBehaviour(Behaviour):
     def _worth_asking(self, k: int, pattern: Pattern) -> bool:
         """Whether the state can tell us sooner than the promises of the others that a promise may go out."""
         side = self.meeting.sides[k]
-        if not pattern.restricted or side.lift(pattern, self.meeting.output) is None:
+        if not self.asks or not pattern.restricted or side.lift(pattern, self.meeting.output) is None:
             return False
         if side.time is not None and pattern.restricted == (side.time,):
             return False  # Time alone: the others' frontiers tell.

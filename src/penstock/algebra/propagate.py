@@ -90,7 +90,7 @@ class Propagation:
         self.plan = plan
         self.behaviours: dict[str, Behaviour] = {}
         for node in plan.nodes:
-            if (behaviour := behaviour_of(node.operator)) is not None:
+            if (behaviour := behaviour_of(node.operator, heard=_is_heard(plan, node.id))) is not None:
                 self.behaviours[node.id] = behaviour
 
     def run(self, sources: Mapping[str, Iterable[Pattern]]) -> Punctuations:
@@ -129,8 +129,15 @@ class Propagation:
             self.behaviours[node_id].restore(record)
 
 
-def behaviour_of(operator: Operator) -> Behaviour | None:
-    """How an operator treats punctuation, if that needs a memory."""
+def _is_heard(plan: Plan, node_id: str) -> bool:
+    """Whether someone further down does anything with punctuation."""
+    consumers = plan.consumers(node_id)
+    keeping = (Aggregate, Distinct, OrderBy, Join, MultiJoin)
+    return any(isinstance(c.operator, keeping) or _is_heard(plan, c.id) for c in consumers)
+
+
+def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
+    """How an operator treats punctuation, if that needs a memory. Nobody asks the state for what nobody hears."""
     match operator:
         case Union():
             return UnionBehaviour(operator)
@@ -139,9 +146,9 @@ def behaviour_of(operator: Operator) -> Behaviour | None:
         case OrderBy():
             return OrderBehaviour(operator, {})
         case Join():
-            return JoinBehaviour(operator) if operator.rows is None else RowsJoinBehaviour(operator)
+            return JoinBehaviour(operator, asks=heard) if operator.rows is None else RowsJoinBehaviour(operator)
         case MultiJoin():
-            return JoinBehaviour(operator)
+            return JoinBehaviour(operator, asks=heard)
         case _:
             return None
 

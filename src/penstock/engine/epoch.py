@@ -30,6 +30,7 @@ from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Ma
 from penstock.engine.compaction import MANY, Compacted, candidates, compact, install
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.fault import reach
+from penstock.engine.keep import combined
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
@@ -263,7 +264,7 @@ class Driver:
         if self.bounded:
             over = self.manifest.ended
             ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
-        if not splits and not ends:
+        if not splits and not ends and not self.propagation.pending:
             return None
         # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
@@ -338,11 +339,14 @@ class Driver:
         if begun.reports is not None:
             if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
                 self._look_ahead()
-            if levels and (begun.parcels is not None or now.closers):
-                merging = Merge(self.manifest.units, now.closers, self.closed)
+            told = any(any(o.release) or any(o.ask) for o in now.orders.values())
+            if levels and (begun.parcels is not None or now.closers or told):
+                merging = Merge(self.manifest.units, now.closers, now.orders, self.closed)
                 merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
         self._raise_errors(begun, merged)
         reach("merged")
+        answers = {i: [a for r in merged for a in r.answers.get(i, ())] for i in self.pipeline.keepers}
+        now.propagation.answered({i: combined(a) for i, a in answers.items() if a})
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
         self._commit(begun, [*scans, *merged], scanned)
 
@@ -485,7 +489,9 @@ class Driver:
     def _start_compaction(self, begun: Begun) -> None:
         if self._compaction is not None:
             return
-        plain = {k: v for k, v in self.manifest.units.items() if not self.pipeline.exchanges[k.operator].by_count}
+        # Operators that keep rows compact their own runs as they go: their marks would outrun a compaction.
+        folded = {i for i, e in self.pipeline.exchanges.items() if not e.by_count}
+        plain = {k: v for k, v in self.manifest.units.items() if k.operator in folded}
         work = candidates(plain, self.settings.compact_above)
         if work and begun.job is not None:
             self._compaction = self._compactor.submit(self._compact, begun.job, work)

@@ -16,7 +16,20 @@ from typing import Any
 import cloudpickle
 import pyarrow as pa
 
-from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Map,
+    Operator,
+    OrderBy,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Union,
+)
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.source import Inbox
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
@@ -24,6 +37,7 @@ from penstock.errors import SchemaError, UserError
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
 from penstock.kernels.duck import query, quote
+from penstock.kernels.stateful import Stateful
 
 BASE = "__base"
 
@@ -61,6 +75,21 @@ class Exchange:
         return tuple(k for k in self.keys if k != label) or (() if self.by_count else self.keys)
 
 
+@dataclass(frozen=True)
+class Keeper:
+    """An operator that keeps rows, in its place: an edge per input, its level and kernel."""
+
+    id: str
+    edges: tuple[int, ...]
+    level: int
+    kernel: Stateful
+
+
+def port_name(node_id: str, port: int) -> str:
+    """Where rows for one input of an operator come to rest, and under which its state is filed."""
+    return f"{node_id}#{port}"
+
+
 class Pipeline:
     """Everything a task needs to know of the query; shipped to the workers once and cached there."""
 
@@ -69,12 +98,23 @@ class Pipeline:
         self.nodes: dict[str, Node] = {n.id: n for n in self.plan.nodes}
         self.consumers: dict[str, tuple[Node, ...]] = {n.id: self.plan.consumers(n.id) for n in self.plan.nodes}
         self.exchanges: dict[str, Exchange] = {}
+        self.keepers: dict[str, Keeper] = {}
+        self.ports: dict[str, tuple[Keeper, int]] = {}
         level: dict[str, int] = {}
+        edges = 0
         for node in self.plan.nodes:
             below = max((level[i] for i in node.inputs), default=0)
             if isinstance(node.operator, Aggregate):
                 below += 1
-                self.exchanges[node.id] = self._exchange(node, len(self.exchanges), below)
+                self.exchanges[node.id] = self._exchange(node, edges, below)
+                edges += 1
+            elif (kernel := stateful_kernel(node)) is not None:
+                below += 1
+                numbers = tuple(range(edges, edges + len(node.inputs)))
+                edges += len(node.inputs)
+                keeper = self.keepers[node.id] = Keeper(node.id, numbers, below, kernel)
+                for port in range(len(node.inputs)):
+                    self.ports[port_name(node.id, port)] = (keeper, port)
             level[node.id] = below
         self.levels = max(level.values(), default=0)
 
@@ -100,6 +140,9 @@ class Pipeline:
 
     def at_level(self, level: int) -> list[Exchange]:
         return [e for e in self.exchanges.values() if e.level == level]
+
+    def keepers_at(self, level: int) -> list[Keeper]:
+        return [k for k in self.keepers.values() if k.level == level]
 
     def needed(self, source_id: str) -> tuple[str, ...]:
         """The attributes of a source that anything downstream looks at, in schema order."""
@@ -128,6 +171,12 @@ class Pipeline:
                         return False
                 case Aggregate():
                     wanted |= set(self.exchanges[node.id].kernel.needed)
+                case Distinct() | OrderBy() | Join() | MultiJoin():
+                    for port, name in enumerate(node.inputs):
+                        brought = self.keepers[node.id].kernel.needed[port]
+                        if name == node_id and brought is None:
+                            return False
+                        wanted |= set(brought or ()) if name == node_id else set()
                 case _:
                     return False
         return True
@@ -182,6 +231,10 @@ class Pipeline:
                     self._push(node, f"SELECT * FROM {BASE}", apply_function(node, rows), out)
             case Aggregate():
                 self._rest_at(node, sql, base, out)
+            case Distinct() | OrderBy() | Join() | MultiJoin():
+                for port, name in enumerate(node.inputs):
+                    if name == below.id:
+                        self._rest_at_port(node, port, below, sql, base, out)
             case Sink():
                 rows = conform(query(sql, **{BASE: base}), below.operator)
                 if rows.num_rows:
@@ -203,6 +256,22 @@ class Pipeline:
         if rows.num_rows:
             out.setdefault(node.id, []).append(rows)
 
+    def _rest_at_port(
+        self, node: Node, port: int, below: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]
+    ) -> None:
+        """Whole rows, or of them what the operator looks at, on their way to a keeper."""
+        brought = self.keepers[node.id].kernel.needed[port]
+        schema = below.operator.schema if brought is None else below.operator.schema.select(brought)
+        if sql == f"SELECT * FROM {BASE}":
+            rows = base
+        else:
+            rows = query(f"SELECT {', '.join(quote(n) for n in schema.names)} FROM ({sql})", **{BASE: base})
+        if rows.num_rows:
+            names = list(schema.names)
+            rows = rows.select(names)
+            rows = rows if rows.schema.equals(schema.arrow) else rows.cast(schema.arrow)
+            out.setdefault(port_name(node.id, port), []).append(rows)
+
     @cached_property
     def blob(self) -> tuple[str, bytes]:
         """This pipeline as bytes, with their digest: the key under which workers cache it."""
@@ -213,6 +282,33 @@ class Pipeline:
         state = dict(self.__dict__)
         state.pop("blob", None)
         return state
+
+
+def stateful_kernel(node: Node) -> Stateful | None:
+    """The kernel of an operator that keeps rows, None for the others."""
+    match node.operator:
+        case Distinct():
+            from penstock.kernels.distinct import DistinctKernel
+
+            return DistinctKernel(node.operator, node.id)
+        case OrderBy():
+            from penstock.kernels.order import OrderKernel
+
+            return OrderKernel(node.operator, node.id)
+        case Join(rows=None):
+            from penstock.kernels.join import JoinKernel
+
+            return JoinKernel(node.operator, node.id)
+        case Join():
+            from penstock.kernels.rows_join import RowsJoinKernel
+
+            return RowsJoinKernel(node.operator, node.id)
+        case MultiJoin():
+            from penstock.kernels.multijoin import MultiJoinKernel
+
+            return MultiJoinKernel(node.operator, node.id)
+        case _:
+            return None
 
 
 def conform(rows: pa.Table, operator: Operator) -> pa.Table:

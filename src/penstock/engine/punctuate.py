@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.algebra.operator import Source
+from penstock.algebra.orders import Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.propagate import Propagation
 from penstock.engine.source.frontier import PromiseState
@@ -40,6 +41,8 @@ class Punctuated:
     propagation: Propagation
     closed: dict[str, int]
     closers: dict[str, tuple[Pattern, ...]]
+    orders: dict[str, Orders]
+    """What operators that keep rows are to do."""
     behind: dict[str, tuple[Pattern, ...]]
     """The punctuations that are new behind every operator."""
 
@@ -67,7 +70,8 @@ def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report])
         last = propagation.run(ends)
         behind = {i: (*found, *last[i]) for i, found in behind.items()}
     closers = {i: behind[i] for i in pipeline.exchanges if behind[i]}
-    return Punctuated(states, propagation, labels_closed(pipeline, standing.closed, closers), closers, behind)
+    closed = labels_closed(pipeline, standing.closed, closers)
+    return Punctuated(states, propagation, closed, closers, propagation.orders(), behind)
 
 
 def labels_closed(

@@ -22,7 +22,7 @@ from penstock.errors import CheckpointError
 
 @dataclass(frozen=True)
 class Run:
-    """One file of state. Rows before `skip` are done with."""
+    """One file of state. Rows before `skip` are done with, and so are `dead` others, which the file `marks` tells."""
 
     name: str
     rows: int
@@ -31,10 +31,12 @@ class Run:
     low: int | None = None
     high: int | None = None
     skip: int = 0
+    marks: str | None = None
+    dead: int = 0
 
     @property
     def live(self) -> int:
-        return self.rows - self.skip
+        return self.rows - self.skip - self.dead
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -42,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True, order=True)
 class UnitKey:
-    """Operator, bucket, group of windows."""
+    """Operator, bucket, group of windows. What an operator keeps of its input n alone is filed under `operator#n`."""
 
     operator: str
     bucket: int
@@ -69,13 +71,21 @@ def units_from_json(stored: dict[str, list[dict[str, Any]]]) -> Units:
 
 
 def run_names(units: Units) -> set[str]:
-    return {r.name for runs in units.values() for r in runs}
+    """All files of state that units refer to."""
+    runs = [r for runs in units.values() for r in runs]
+    return {r.name for r in runs} | {r.marks for r in runs if r.marks is not None}
 
 
 def write_run(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, low: int | None, high: int | None) -> Run:
     """Store rows under a name nobody else has: a task that is tried twice writes two files, and one is kept."""
-    folder = f"state/{key.operator.replace(':', '_')}/{key.bucket}"
-    name = f"{folder}/{epoch:06d}-{key.group}-{uuid.uuid4().hex[:12]}.arrow"
+    name, size = write_table(storage, key, epoch, table)
+    return Run(name, table.num_rows, size, epoch, low, high)
+
+
+def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kind: str = "") -> tuple[str, int]:
+    """Write an Arrow file for a unit; returns its name and size."""
+    folder = f"state/{key.operator.replace(':', '_').replace('#', '_')}/{key.bucket}"
+    name = f"{folder}/{epoch:06d}-{key.group}-{kind}{uuid.uuid4().hex[:12]}.arrow"
     path = storage.path(name)
     try:
         storage.make(folder)
@@ -90,12 +100,21 @@ def write_run(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, low: 
             f"operator {key.operator}, bucket {key.bucket}: cannot write state to {path}: {error}",
             hint="free space or fix access there, then start again: nothing is lost",
         ) from error
-    return Run(name, table.num_rows, size, epoch, low, high)
+    return name, size
 
 
 def read_run(storage: Storage, key: UnitKey, run: Run) -> pa.Table:
     """The live rows of a run: mapped, not read, on local disks, so only what is looked at costs anything."""
-    path = storage.path(run.name)
+    return _read(storage, key, run, run.name).slice(run.skip)
+
+
+def read_marks(storage: Storage, key: UnitKey, run: Run) -> pa.Table | None:
+    """The bits that go with the rows of a run, if it has any."""
+    return None if run.marks is None else _read(storage, key, run, run.marks)
+
+
+def _read(storage: Storage, key: UnitKey, run: Run, name: str) -> pa.Table:
+    path = storage.path(name)
     try:
         source = pa.memory_map(path) if storage.local else storage.filesystem.open_input_file(path)
         table = pa.ipc.open_file(source).read_all()
@@ -111,17 +130,21 @@ def read_run(storage: Storage, key: UnitKey, run: Run) -> pa.Table:
             f"its manifest says {run.rows}",
             hint="restore the file from a backup of the checkpoint; the checkpoint itself is unchanged",
         )
-    return table.slice(run.skip)
+    return table
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one task did to one unit: runs it dropped, prefixes it consumed, runs it added."""
+    """What one task did to one unit: runs it dropped, prefixes it consumed, runs it added, marks it replaced.
+
+    `marked` lists (run, file of the marks, how many rows are dead by them).
+    """
 
     key: UnitKey
     dropped: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
     added: tuple[Run, ...] = ()
+    marked: tuple[tuple[str, str, int], ...] = ()
 
 
 def apply(units: Units, changes: Iterable[Change]) -> Units:
@@ -134,12 +157,13 @@ def apply(units: Units, changes: Iterable[Change]) -> Units:
     out = dict(units)
     for change in changes:
         skipped = dict(change.skipped)
-        runs = tuple(
-            replace(r, skip=r.skip + skipped.get(r.name, 0))
-            for r in out.get(change.key, ())
+        marked = {name: {"marks": marks, "dead": dead} for name, marks, dead in change.marked}
+        runs = (
+            replace(r, skip=r.skip + skipped.get(r.name, 0), **marked.get(r.name, {}))
+            for r in (*out.get(change.key, ()), *change.added)
             if r.name not in change.dropped
         )
-        kept = tuple(r for r in (*runs, *change.added) if r.live > 0)
+        kept = tuple(r for r in runs if r.live > 0)
         if kept:
             out[change.key] = kept
         else:

@@ -18,9 +18,11 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.algebra.operator import Source
+from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.engine.checkpoint import Output
 from penstock.engine.exchange import REPORT, Parcel, decode, encode, place, scatter
+from penstock.engine.keep import step_bucket
 from penstock.engine.pipeline import Exchange, Pipeline
 from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.sink.target import Staging
@@ -78,6 +80,8 @@ class Report:
     changes: list[Change] = field(default_factory=list)
     dead: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    work: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, list[tuple[tuple[Answer, ...], ...]]] = field(default_factory=dict)
     error: PenstockError | None = None
 
     @property
@@ -185,6 +189,11 @@ def _send(
     """Parcels for the aggregates that rows have reached; results for the sinks they have."""
     parcels: list[tuple[int, Parcel]] = []
     for target, tables in reached.items():
+        if target in pipeline.ports:
+            keeper, port = pipeline.ports[target]
+            for bucket, part in scatter(pa.concat_tables(tables), keeper.kernel.spread[port], job.buckets):
+                parcels.append((bucket, Parcel(keeper.edges[port], origin, encode(part))))
+            continue
         exchange = pipeline.exchanges.get(target)
         if exchange is None:
             table = pa.concat_tables(tables)
@@ -209,6 +218,7 @@ class Merge:
 
     units: dict[UnitKey, tuple[Run, ...]]
     closers: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    orders: dict[str, Orders] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
     standing: Standing | None = None
 
@@ -231,8 +241,8 @@ def merge(
         if any(s.error is not None for s in scans):
             yield from ((job.buckets, p) for p in told)
             return
-        closers = punctuate(job.pipeline(), merging.standing, scans).closers
-        merging = replace(merging, closers=closers, since=merging.standing.closed, standing=None)
+        now = punctuate(job.pipeline(), merging.standing, scans)
+        merging = replace(merging, closers=now.closers, orders=now.orders, since=merging.standing.closed, standing=None)
     for bucket in range(job.buckets):
         if place(job.buckets, job.groups, bucket) == group:
             yield from _merge_bucket(job, merging, level, bucket, arrived)
@@ -258,6 +268,13 @@ def _merge_bucket(
                 report.counts[exchange.id] = result.num_rows
                 for target, tables in pipeline.flow(exchange.id, result).items():
                     reached.setdefault(target, []).extend(tables)
+        for keeper in pipeline.keepers_at(level):
+            fresh = [_arrived(arrived.pop((bucket, edge), ())) for edge in keeper.edges]
+            rows = step_bucket(job, merging, keeper, bucket, fresh, report)
+            if rows is not None:
+                report.counts[keeper.id] = rows.num_rows
+                for target, tables in pipeline.flow(keeper.id, rows).items():
+                    reached.setdefault(target, []).extend(tables)
         out = _send(job, pipeline, reached, report, (level, bucket))
     except PenstockError as error:
         report.error = error
@@ -265,6 +282,13 @@ def _merge_bucket(
     _tune(job)
     yield from out
     yield job.buckets, Parcel(REPORT, (level, bucket), pickle.dumps(report))
+
+
+def _arrived(parcels: Sequence[Parcel]) -> pa.Table | None:
+    """The rows of several parcels in their order of arrival."""
+    if not parcels:
+        return None
+    return pa.concat_tables([decode(p.payload) for p in sorted(parcels, key=lambda p: p.origin)])
 
 
 def _fold_bucket(

@@ -1,0 +1,94 @@
+"""One epoch of an operator that keeps rows, in one bucket: from files to a kernel and back to files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.engine.pipeline import Keeper, port_name
+from penstock.engine.state import Change, UnitKey, read_marks, read_run, write_run, write_table
+from penstock.kernels.stateful import DEAD, Answer, Held, Orders, Step
+
+if TYPE_CHECKING:
+    from penstock.engine.task import Job, Merge, Report
+
+
+def step_bucket(
+    job: Job, merging: Merge, keeper: Keeper, bucket: int, fresh: Sequence[pa.Table | None], report: Report
+) -> pa.Table | None:
+    """Fold rows into state and carry out orders; the results, if there are any."""
+    orders = merging.orders[keeper.id]
+    asked = any(orders.ask)
+    if not asked and not any(orders.release) and all(f is None for f in fresh):
+        return None
+    held, keys = _held(job, merging, keeper, bucket)
+    if all(f is None for f in fresh) and not any(held):
+        _answer_empty(keeper, orders, report)
+        return None
+    step = keeper.kernel.step(fresh, held, orders)
+    _store(job, keeper, bucket, step, keys, report)
+    if asked:
+        report.answers.setdefault(keeper.id, []).append(step.answers)
+    for name, count in step.counts.items():
+        report.work[f"{keeper.id} {name}"] = report.work.get(f"{keeper.id} {name}", 0) + count
+    return step.output if step.output.num_rows else None
+
+
+def _held(job: Job, merging: Merge, keeper: Keeper, bucket: int) -> tuple[list[list[Held]], dict[str, UnitKey]]:
+    assert job.checkpoint is not None
+    ports = {port_name(keeper.id, port): port for port in range(len(keeper.edges))}
+    held: list[list[Held]] = [[] for _ in keeper.edges]
+    keys: dict[str, UnitKey] = {}
+    for key, runs in merging.units.items():
+        if key.bucket != bucket or key.operator not in ports:
+            continue
+        for run in runs:
+            rows, marks = read_run(job.checkpoint, key, run), read_marks(job.checkpoint, key, run)
+            held[ports[key.operator]].append(Held(run.name, rows, marks, key.group, run.low, run.high))
+            keys[run.name] = key
+    return held, keys
+
+
+def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, UnitKey], report: Report) -> None:
+    assert job.checkpoint is not None
+    report.changes.extend(Change(keys[name], dropped=(name,)) for name in step.dropped)
+    for name, marks in step.marked:
+        file, _ = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
+        report.changes.append(Change(keys[name], marked=((name, file, dead_rows(marks)),)))
+    for run in step.added:
+        key = UnitKey(port_name(keeper.id, run.port), bucket, run.group)
+        stored = write_run(job.checkpoint, key, job.epoch, run.rows, run.low, run.high)
+        change = Change(key, added=(stored,))
+        if run.marks is not None:
+            file, _ = write_table(job.checkpoint, key, job.epoch, run.marks, "marks-")
+            change = Change(key, added=(stored,), marked=((stored.name, file, dead_rows(run.marks)),))
+        report.changes.append(change)
+
+
+def dead_rows(marks: pa.Table) -> int:
+    """How many rows are of no further use."""
+    return int(pc.sum(marks[DEAD]).as_py() or 0) if DEAD in marks.column_names else 0
+
+
+def _answer_empty(keeper: Keeper, orders: Orders, report: Report) -> None:
+    if any(orders.ask):
+        nothing = tuple(tuple(Answer(0) for _ in asked) for asked in orders.ask)
+        report.answers.setdefault(keeper.id, []).append(nothing)
+
+
+def combined(answers: Sequence[Sequence[Sequence[Answer]]]) -> tuple[tuple[Answer, ...], ...]:
+    """The answers of all buckets together.
+
+    >>> combined([[[Answer(1, 5)]], [[Answer(2, 3)]]])
+    ((Answer(rows=3, latest=5),),)
+    """
+    return tuple(
+        tuple(
+            Answer(sum(a.rows for a in same), max((a.latest for a in same if a.latest is not None), default=None))
+            for same in zip(*port, strict=True)
+        )
+        for port in zip(*answers, strict=True)
+    )
