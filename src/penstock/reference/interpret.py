@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.algebra import operator
+from penstock.algebra import join, operator
 from penstock.algebra.operator import Operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
@@ -16,10 +16,13 @@ from penstock.errors import UserError, did_you_mean
 from penstock.reference.aggregate import Aggregate
 from penstock.reference.bucket import Bucket
 from penstock.reference.counted import CountedAggregate
+from penstock.reference.distinct import Distinct
 from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.join import Join
 from penstock.reference.landmark import LandmarkAggregate
 from penstock.reference.map import Map
 from penstock.reference.operator import Running
+from penstock.reference.order import OrderBy
 from penstock.reference.project import Project
 from penstock.reference.select import Select
 from penstock.reference.source import DeadLetter, Source
@@ -41,6 +44,7 @@ class Step:
     state: tuple[Any, ...]
     input: int = 0
     dead_letter: DeadLetter | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,8 @@ class Run:
         self.streams[node_id] += out
         node = self.plan[node_id]
         held = tuple(self.running[node_id].state()) if self.traced and node_id in self.running else ()
-        yield Step(node_id, node.operator.kind, taken, out, held, input, letter)
+        note = getattr(self.running.get(node_id), "note", "")
+        yield Step(node_id, node.operator.kind, taken, out, held, input, letter, note)
         for item in out:
             for consumer, port in self._consumers(node_id):
                 running = self.running[consumer]
@@ -212,6 +217,12 @@ class Run:
                 return CountedAggregate(bucket, aggregate)
             case operator.Aggregate() as aggregate:
                 return Aggregate(aggregate)
+            case operator.Distinct() as distinct:
+                return Distinct(distinct)
+            case operator.OrderBy() as order:
+                return OrderBy(order)
+            case join.Join() as joined:
+                return Join(joined)
             case operator.Sink():
                 return Passing()
             case other:

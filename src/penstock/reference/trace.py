@@ -40,5 +40,7 @@ def format_step(step: Step) -> str:
         outcome = "emits " + "; ".join(map(str, step.emitted))
     else:
         outcome = "emits nothing"
+    if step.note:
+        outcome += f", {step.note}"
     held = f" (holds {'; '.join(map(str, step.state))})" if step.state else ""
     return f"{step.operator}: {taken} → {outcome}{held}"

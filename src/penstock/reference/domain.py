@@ -1,0 +1,74 @@
+"""Which attributes can take only a few, known values: read off the plan, from the sources upwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.algebra import operator
+from penstock.algebra.join import Join, MultiJoin, Taken
+from penstock.algebra.operator import Operator
+from penstock.algebra.source import Domain
+from penstock.algebra.types import coerce_value
+
+#: Attribute → every value that it can have; null is never among them.
+Domains = Mapping[str, tuple[Any, ...]]
+
+#: Which sides of a join are in every row of its output.
+_ALWAYS = {"inner": {0, 1}, "left": {0}, "right": {1}, "full": set[int](), "semi": {0}, "anti": {0}}
+
+
+def domains(node: Operator) -> dict[str, tuple[Any, ...]]:
+    """The attributes of an operator's output whose values are all known.
+
+    >>> from penstock.algebra.schema import Schema
+    >>> sensor = operator.Source((), Schema.parse("id int, v int"), name="s", promises=(Domain("id", (3, 4)),))
+    >>> domains(operator.Distinct((sensor,), sensor.schema))
+    {'id': (3, 4)}
+    """
+    below = [domains(i) for i in node.inputs]
+    match node:
+        case operator.Source():
+            found: dict[str, tuple[Any, ...]] = {}
+            for promise in node.promises:
+                if isinstance(promise, Domain):
+                    name = promise.attribute
+                    values = tuple(coerce_value(v, node.schema.type_of(name)) for v in promise.values)
+                    # Declared twice, both hold.
+                    found[name] = tuple(v for v in values if v in found.get(name, values))
+            return found
+        case operator.Project():
+            carried = {name: operator.carried(expression) for name, expression in node.columns}
+            return {name: below[0][old] for name, old in carried.items() if old in below[0]}
+        case operator.Map():
+            return {name: below[0][name] for name in node.keeps if name in below[0]}
+        case operator.Aggregate():
+            return {name: below[0][name] for name in node.keys if name in below[0]}
+        case operator.Union():
+            shared = [name for name in below[0] if all(name in b for b in below)]
+            return {name: tuple(dict.fromkeys(v for b in below for v in b[name])) for name in shared}
+        case Join():
+            return _behind_join(node.columns, below, _ALWAYS[node.how])
+        case MultiJoin():
+            return _behind_join(node.columns, below, set(range(len(below))))
+        case _ if len(below) == 1:
+            return {name: values for name, values in below[0].items() if name in node.schema}
+        case _:
+            return {}
+
+
+def _behind_join(columns: Sequence[Taken], below: Sequence[Domains], always: set[int]) -> dict[str, tuple[Any, ...]]:
+    found: dict[str, tuple[Any, ...]] = {}
+    for column in columns:
+        values: list[Any] = []
+        sides: set[int] = set()
+        for side, attribute in column.origins:
+            if attribute not in below[side]:
+                break
+            values += below[side][attribute]
+            sides.add(side)
+            # Never null from here on: this side is in every row, or one of all the sides is.
+            if side in always or len(sides) == len(below):
+                found[column.name] = tuple(dict.fromkeys(values))
+                break
+    return found
