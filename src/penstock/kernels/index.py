@@ -1,0 +1,262 @@
+"""Runs as indexes: rows sorted by the hash of their key, and by time where hashes are equal.
+
+Two sorted runs are joined by looking up the smaller in the larger. So a small delta against a large stored run costs
+about its own size, and of a mapped run only what is looked at is read. Where a band of time limits the partners, the
+order by time within a key bounds the candidates to those inside it, however often the key occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.hash import Hashes, hash_keys
+from penstock.kernels.stateful import DEAD, Held
+
+#: The first column of every stored run of a join.
+HASH = "__hash"
+#: Pairs that are looked at together; bounds the memory for candidates, not for results.
+CHUNK = 1 << 21
+
+Positions = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Ticks = npt.NDArray[Any]
+
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+#: Ranges of candidates longer than this are narrowed by time before they are spelled out.
+_SHORT = 4
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, without a copy if it is one."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def pick(rows: pa.Table, name: str, positions: Positions) -> pa.Array:
+    """Some values of a column; a run that is mapped is not read for the others."""
+    return pc.take(whole(rows.column(name)), pa.array(positions), boundscheck=False)
+
+
+def ticks_of(column: pa.ChunkedArray) -> Ticks:
+    """Times without nulls as integers of their own width, without a copy."""
+    array = whole(column)
+    if pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def order_of(hashes: Hashes, ticks: Ticks | None = None) -> Positions:
+    """How to sort by hash, then time. Sorting one column of integers is far faster than sorting by two."""
+    order: Positions = np.argsort(hashes)
+    if ticks is None or len(order) < 2:
+        return order
+    ordered = hashes[order]
+    differs = ordered[1:] != ordered[:-1]
+    if bool(differs.all()):
+        return order
+    rank = np.concatenate([[0], np.cumsum(differs)])
+    times = ticks[order].astype(np.int64)
+    least, most = int(times.min()), int(times.max())
+    bits = max((most - least).bit_length(), 1)
+    if int(rank[-1]).bit_length() + bits > 63:
+        return order[np.lexsort((times, rank))]
+    return order[np.argsort((rank << bits) | (times - least))]
+
+
+def build(table: pa.Table, keys: Sequence[str], time: str | None = None) -> pa.Table:
+    """The table sorted by the hash of its keys, which becomes the first column, then by time.
+
+    >>> build(pa.table({"k": [3, 1, 3], "t": [5, 4, 2]}), ["k"], "t").drop_columns([HASH]).to_pydict()
+    {'k': [3, 3, 1], 't': [2, 5, 4]}
+    """
+    hashes = hash_keys(table, keys)
+    order = order_of(hashes, None if time is None else ticks_of(table.column(time)))
+    columns = [pc.take(whole(c), pa.array(order), boundscheck=False) for c in table.columns]
+    return pa.table([pa.array(hashes[order]), *columns], names=[HASH, *table.column_names])
+
+
+def ranges(needles: Hashes, hay: Hashes) -> tuple[Positions, Positions, Positions]:
+    """Which needles occur in the hay, and from where to where. Both are sorted."""
+    if not len(needles) or not len(hay):
+        none = np.zeros(0, dtype=np.int64)
+        return none, none, none
+    begin = np.searchsorted(hay, needles)
+    found = np.flatnonzero(hay[np.minimum(begin, len(hay) - 1)] == needles)
+    begin, wanted = begin[found], needles[found]
+    end = begin + 1
+    # Most keys occur once or a few times: a second search is only for those that go on.
+    more = np.flatnonzero((end < len(hay)) & (hay[np.minimum(end, len(hay) - 1)] == wanted))
+    if len(more):
+        end[more] = np.searchsorted(hay, wanted[more], side="right")
+    return found, begin, end
+
+
+def expand(begin: Positions, end: Positions, chunk: int = CHUNK) -> Iterator[tuple[Positions, Positions]]:
+    """(number of the range, position in it) for all positions of all ranges, in pieces of about `chunk`."""
+    counts = end - begin
+    total = np.cumsum(counts)
+    if not len(total) or not total[-1]:
+        return
+    cuts = np.searchsorted(total, np.arange(chunk, total[-1] + chunk, chunk), side="left") + 1
+    first = 0
+    for last in np.unique(np.minimum(cuts, len(total))):
+        size = counts[first:last]
+        which = np.repeat(np.arange(first, last), size)
+        before = np.cumsum(size) - size
+        yield which, np.arange(len(which)) + np.repeat(begin[first:last] - before, size)
+        first = int(last)
+
+
+def probe(left: Hashes, right: Hashes) -> tuple[Positions, Positions]:
+    """The positions of all pairs with equal hashes; both sides sorted.
+
+    >>> probe(np.array([1, 4, 4], np.uint64), np.array([2, 4, 4, 9], np.uint64))
+    (array([1, 1, 2, 2]), array([1, 2, 1, 2]))
+    """
+    swapped = len(left) > len(right)
+    found, begin, end = ranges(right, left) if swapped else ranges(left, right)
+    pieces = [(found[which], at) for which, at in expand(begin, end)]
+    a = np.concatenate([p[0] for p in pieces]) if pieces else np.zeros(0, dtype=np.int64)
+    b = np.concatenate([p[1] for p in pieces]) if pieces else np.zeros(0, dtype=np.int64)
+    return (b, a) if swapped else (a, b)
+
+
+def shifted(ticks: Ticks, by: int) -> Ticks:
+    """ticks + by, held at the ends of the domain."""
+    wide = ticks.astype(np.int64)
+    if by >= 0:
+        return np.minimum(wide, max(_MOST - by, _LEAST)) + min(by, _MOST)
+    return np.maximum(wide, min(_LEAST - by, _MOST)) + max(by, _LEAST)
+
+
+def within(earlier: Ticks, later: Ticks, low: int | None, high: int | None) -> Mask:
+    """Where `low ≤ later − earlier ≤ high`; exact even where the difference exceeds 64 bits."""
+    a, b = earlier.astype(np.int64), later.astype(np.int64)
+    difference = b - a
+    wrapped = ((b ^ a) & (b ^ difference)) < 0
+    fits = np.ones(len(a), dtype=np.bool_)
+    if low is not None:
+        fits &= np.where(wrapped, b > a, difference >= min(max(low, _LEAST), _MOST))
+    if high is not None:
+        fits &= np.where(wrapped, b < a, difference <= min(max(high, _LEAST), _MOST))
+    return fits
+
+
+def _bisect(ticks: Ticks, begin: Positions, end: Positions, bounds: Ticks, behind: bool) -> Positions:
+    """Per range, the first position whose tick reaches (`behind`: exceeds) the bound."""
+    low, high = begin.copy(), end.copy()
+    still = np.flatnonzero(low < high)
+    while len(still):
+        middle = (low[still] + high[still]) >> 1
+        before = ticks[middle] <= bounds[still] if behind else ticks[middle] < bounds[still]
+        low[still[before]] = middle[before] + 1
+        high[still[~before]] = middle[~before]
+        still = still[low[still] < high[still]]
+    return low
+
+
+def narrow(
+    ticks: Ticks, begin: Positions, end: Positions, times: Ticks, low: int | None, high: int | None
+) -> tuple[Positions, Positions]:
+    """The ranges cut down to ticks in [time + low, time + high], where they are long. Never too narrow."""
+    long = np.flatnonzero(end - begin > _SHORT)
+    if not len(long):
+        return begin, end
+    begin, end = begin.copy(), end.copy()
+    if low is not None:
+        begin[long] = _bisect(ticks, begin[long], end[long], shifted(times[long], low), behind=False)
+    if high is not None:
+        end[long] = _bisect(ticks, begin[long], end[long], shifted(times[long], high), behind=True)
+    return begin, end
+
+
+def same(a: pa.Array, b: pa.Array, null_safe: bool) -> Mask:
+    """Where two key columns are equal: NaN equals NaN, null equals null only if `null_safe`."""
+    if a.type != b.type:
+        a, b = a.cast(pa.int64()), b.cast(pa.int64())
+    equal = pc.equal(a, b)
+    if pa.types.is_floating(a.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(a), pc.is_nan(b)))
+    result = np.asarray(pc.fill_null(equal, False) if equal.null_count else equal)
+    if null_safe and a.null_count and b.null_count:
+        result = result | np.asarray(pc.and_(a.is_null(), b.is_null()))
+    return result
+
+
+class Run:
+    """A sorted run during one epoch: its rows, and what becomes known of them."""
+
+    def __init__(
+        self,
+        rows: pa.Table,
+        time: str | None,
+        *,
+        name: str | None = None,
+        group: int = 0,
+        low: int | None = None,
+        high: int | None = None,
+        marks: pa.Table | None = None,
+    ) -> None:
+        self.rows, self.time, self.name, self.group, self.marks = rows, time, name, group, marks
+        self.changed = False
+        self._flags: dict[str, Mask] = {}
+        if time is not None and rows.num_rows and (low is None or high is None):
+            low, high = int(self.ticks.min()), int(self.ticks.max())
+        self.low, self.high = low, high
+
+    @classmethod
+    def of(cls, held: Held, time: str | None) -> Run:
+        """A stored run; nothing is read yet."""
+        return cls(held.rows, time, name=held.name, group=held.group, low=held.low, high=held.high, marks=held.marks)
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        return np.asarray(whole(self.rows.column(HASH)).to_numpy())
+
+    @cached_property
+    def ticks(self) -> Ticks:
+        assert self.time is not None
+        return ticks_of(self.rows.column(self.time))
+
+    def has(self, flag: str) -> bool:
+        """Whether any row may have a mark; without one there is nothing to read."""
+        return flag in self._flags or (self.marks is not None and flag in self.marks.column_names)
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """The marks that some row may have."""
+        stored = self.marks.column_names if self.marks is not None else []
+        return tuple(dict.fromkeys([*stored, *self._flags]))
+
+    def flags(self, flag: str) -> Mask:
+        """One bit per row, to be written by `mark` alone."""
+        if flag not in self._flags:
+            if self.has(flag):
+                assert self.marks is not None
+                self._flags[flag] = np.array(whole(self.marks.column(flag)).to_numpy(zero_copy_only=False))
+            else:
+                self._flags[flag] = np.zeros(len(self), dtype=np.bool_)
+        return self._flags[flag]
+
+    def mark(self, flag: str, at: Positions | Mask) -> None:
+        self.flags(flag)[at] = True
+        self.changed = True
+
+    def live(self) -> Mask | None:
+        """The rows that are not dead, None for all."""
+        return ~self.flags(DEAD) if self.has(DEAD) else None
+
+    def stamp(self, flags: Sequence[str]) -> pa.Table | None:
+        """The marks as they are now."""
+        return pa.table({f: pa.array(self.flags(f)) for f in flags}) if flags else None

@@ -1,0 +1,302 @@
+"""The join of two inputs on equal keys, within a band of event time: one epoch of one bucket.
+
+New pairs are those of new left rows with stored right ones, stored left with new right, and new with new; each is
+found once. Rows then leave as punctuation says that no partner can come any more, and those that owe a result even
+without a partner (outer and anti joins) give it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.algebra.join import Join
+from penstock.algebra.pattern import Pattern
+from penstock.kernels.duck import query
+from penstock.kernels.hash import is_exact
+from penstock.kernels.index import (
+    HASH,
+    Mask,
+    Positions,
+    Run,
+    build,
+    expand,
+    narrow,
+    pick,
+    ranges,
+    same,
+    within,
+)
+from penstock.kernels.release import Laziness, Selection, answer, cut, part_of, tidy
+from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
+
+#: The mark of rows that have found a partner, where that decides what they owe when they leave.
+MATCHED = "matched"
+
+#: Per kind of join and port: whether a row without a partner gives a result when it leaves.
+_OWES = {"left": (True, False), "right": (False, True), "full": (True, True), "anti": (True, False)}
+
+
+class JoinKernel:
+    """One epoch of a join: rows and orders in, results and changes of the stored runs out.
+
+    >>> from penstock.algebra.combine import join_operator
+    >>> from penstock.algebra.operator import Source
+    >>> from penstock.algebra.punctuation import PunctuationSet
+    >>> from penstock.algebra.schema import Schema
+    >>> orders, items = Schema.parse("id int, who string"), Schema.parse("id int, what string")
+    >>> kernel = JoinKernel(join_operator(Source((), orders), Source((), items), "id"), "join")
+    >>> rows = [pa.table([[1, 2], ["ann", "bob"]], schema=orders.arrow), pa.table([[2], ["tea"]], schema=items.arrow)]
+    >>> nothing = Orders(((), ()), (PunctuationSet(orders), PunctuationSet(items)))
+    >>> step = kernel.step(rows, ((), ()), nothing)
+    >>> step.output.to_pylist(), [f.rows.num_rows for f in step.added]
+    ([{'id': 2, 'who': 'bob', 'what': 'tea'}], [2, 1])
+    """
+
+    def __init__(self, join: Join, operator_id: str, laziness: Laziness | None = None) -> None:
+        if join.rows is not None:
+            raise ValueError(f"{operator_id}: a join over the last rows of each key has a kernel of its own")
+        self.join, self.operator_id = join, operator_id
+        self.laziness = laziness or Laziness()
+        self.keys = (tuple(a for a, _ in join.keys), tuple(b for _, b in join.keys))
+        self.spread: tuple[tuple[str, ...], ...] = self.keys
+        band = join.band
+        self.times: tuple[str | None, str | None] = (None, None) if band is None else (band.left, band.right)
+        self.low, self.high = (None, None) if band is None else (band.low, band.high)
+        self.output_schema: pa.Schema = join.schema.arrow
+        self.needed: tuple[tuple[str, ...] | None, ...] = tuple(self._needed(port) for port in (0, 1))
+        self._halves = join.how in ("semi", "anti")
+        self._owes = _OWES.get(join.how, (False, False))
+        #: Whether a stored row has to remember that it found a partner.
+        self._remembers = tuple(owes and not self._halves for owes in self._owes)
+        types = [join.inputs[0].schema.type_of(k) for k in self.keys[0]]
+        self._exact = is_exact(types) and not (join.null_safe and types)
+        #: Stored rows are cut into slices of about half the band, so that old ones leave as whole runs.
+        self._slice = None if self.low is None or self.high is None else max((self.high - self.low) // 2, 1)
+
+    def stored_schema(self, port: int) -> pa.Schema:
+        """What the runs of a port look like."""
+        schema = self.join.inputs[port].schema.arrow
+        return pa.schema([pa.field(HASH, pa.uint64()), *(schema.field(n) for n in self._names(port))])
+
+    def _needed(self, port: int) -> tuple[str, ...]:
+        used = set(self.keys[port]) | {self.times[port]}
+        used |= {a for column in self.join.columns for side, a in column.origins if side == port}
+        if self.join.residual is not None:
+            used |= {a for side, a, n in self.join.pair if side == port and n in self.join.residual.columns}
+        return tuple(n for n in self.join.inputs[port].schema.names if n in used)
+
+    def _names(self, port: int) -> tuple[str, ...]:
+        return self.needed[port] or ()
+
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+        """Join what arrived with what is stored and with itself, then let go of what the orders name."""
+        output: list[pa.Table] = []
+        counts = dict.fromkeys(("matched", "stored", "released", "passed", "dropped"), 0)
+        stored = [[Run.of(h, self.times[port]) for h in held[port]] for port in (0, 1)]
+        new = [self._arrived(port, fresh[port], output) for port in (0, 1)]
+        meetings = [(new[0], run) for run in stored[1]] + [(run, new[1]) for run in stored[0]] + [(new[0], new[1])]
+        for left, right in meetings:
+            for li, ri in self._pairs(left, right):
+                counts["matched"] += len(li)
+                for run, at, port in ((left, li, 0), (right, ri, 1)):
+                    if run is new[port] or self._remembers[port] or (self._halves and port == 0):
+                        run.mark(MATCHED, at)
+                if not self._halves:
+                    output.append(self._joined(left, li, right, ri))
+        if self._halves:
+            for run in (*stored[0], new[0]):
+                self._decided(run, output)
+        runs: list[list[Run]] = []
+        for port in (0, 1):
+            self._release(port, stored[port], orders.release[port], output, counts)
+            runs.append([*stored[port], *self._kept(port, new[port], orders, output, counts)])
+        answers = tuple(
+            tuple(self._answer(port, pattern, runs[port]) for pattern in asked) for port, asked in enumerate(orders.ask)
+        )
+        dropped: list[str] = []
+        marked: list[tuple[str, pa.Table]] = []
+        added: list[Fresh] = []
+        for port in (0, 1):
+            tidied = tidy(port, runs[port], self.laziness, (DEAD, MATCHED) if self._remembers[port] else (DEAD,))
+            dropped += tidied.dropped
+            marked += tidied.marked
+            added += tidied.added
+        results = pa.concat_tables(output) if output else self.output_schema.empty_table()
+        return Step(results, tuple(dropped), tuple(marked), tuple(added), answers, counts)
+
+    def _arrived(self, port: int, table: pa.Table | None, output: list[pa.Table]) -> Run:
+        """The new rows that can have partners as a run; the others leave at once."""
+        schema = self.join.inputs[port].schema
+        names, keys, time = self._names(port), self.keys[port], self.times[port]
+        rows = pa.schema([schema.arrow.field(n) for n in names]).empty_table()
+        if table is not None and table.num_rows:
+            rows = table.select(names).cast(rows.schema)
+            must = ([] if self.join.null_safe else list(keys)) + ([time] if time is not None else [])
+            nulls = [rows.column(n).is_null() for n in dict.fromkeys(must) if rows.column(n).null_count]
+            if nulls:
+                loose = np.logical_or.reduce([np.asarray(n) for n in nulls])
+                if self._owes[port]:
+                    output.append(self._alone(port, rows, np.flatnonzero(loose)))
+                rows = rows.take(pa.array(np.flatnonzero(~loose)))
+        index = build(rows, keys, time)
+        if self._halves and port == 1 and self.join.residual is None:
+            index = _without_repeats(index)
+        return Run(index, time)
+
+    def _pairs(self, left: Run, right: Run) -> Iterator[tuple[Positions, Positions]]:
+        """The positions of rows that match, in pieces."""
+        if not len(left) or not len(right) or not self._reach(left, right):
+            return
+        swapped = len(left) > len(right)
+        small, large = (right, left) if swapped else (left, right)
+        found, begin, end = ranges(small.hashes, large.hashes)
+        if small.time is not None and len(found):
+            low, high = (_minus(self.high), _minus(self.low)) if swapped else (self.low, self.high)
+            begin, end = narrow(large.ticks, begin, end, small.ticks[found], low, high)
+        for which, at in expand(begin, end):
+            mine = found[which]
+            li, ri = (at, mine) if swapped else (mine, at)
+            yield from self._verified(left, li, right, ri)
+
+    def _reach(self, left: Run, right: Run) -> bool:
+        """Whether any times of two runs can lie in the band."""
+        if left.low is None or left.high is None or right.low is None or right.high is None:
+            return True
+        far = self.low is None or right.high - left.low >= self.low
+        return far and (self.high is None or right.low - left.high <= self.high)
+
+    def _verified(self, left: Run, li: Positions, right: Run, ri: Positions) -> Iterator[tuple[Positions, Positions]]:
+        """Of candidates with equal hashes those that match, cheapest question first."""
+        fits: Mask | None = None
+        for run, at in ((left, li), (right, ri)):
+            if run.has(DEAD):
+                fits = _both(fits, ~run.flags(DEAD)[at])
+        if left.time is not None:
+            fits = _both(fits, within(left.ticks[li], right.ticks[ri], self.low, self.high))
+        if fits is not None and not fits.all():
+            li, ri = li[fits], ri[fits]
+        if not self._exact and len(li):
+            equal: Mask | None = None
+            for a, b in self.join.keys:
+                equal = _both(equal, same(pick(left.rows, a, li), pick(right.rows, b, ri), self.join.null_safe))
+            if equal is not None and not equal.all():
+                li, ri = li[equal], ri[equal]
+        if self.join.residual is not None and len(li):
+            true = self._residual(left, li, right, ri)
+            if not true.all():
+                li, ri = li[true], ri[true]
+        if len(li):
+            yield li, ri
+
+    def _residual(self, left: Run, li: Positions, right: Run, ri: Positions) -> Mask:
+        residual = self.join.residual
+        assert residual is not None
+        columns = {"__row": pa.array(li)}
+        for side, attribute, name in self.join.pair:
+            if name in residual.columns:
+                columns[name] = pick(right.rows, attribute, ri) if side else pick(left.rows, attribute, li)
+        found = query(f"SELECT coalesce({residual.sql}, FALSE) AS v FROM pairs", pairs=pa.table(columns))
+        return np.asarray(found.column("v"))
+
+    def _joined(self, left: Run, li: Positions, right: Run, ri: Positions) -> pa.Table:
+        arrays = []
+        for column, field in zip(self.join.columns, self.output_schema):
+            parts = [
+                pick(right.rows, attribute, ri) if side else pick(left.rows, attribute, li)
+                for side, attribute in column.origins
+            ]
+            parts = [p if p.type == field.type else p.cast(field.type) for p in parts]
+            arrays.append(pc.coalesce(*parts) if len(parts) > 1 and parts[0].null_count else parts[0])
+        return pa.Table.from_arrays(arrays, schema=self.output_schema)
+
+    def _alone(self, port: int, rows: pa.Table, at: Positions) -> pa.Table:
+        """Rows without a partner, the other side null."""
+        arrays = []
+        for column, field in zip(self.join.columns, self.output_schema):
+            mine = next((attribute for side, attribute in column.origins if side == port), None)
+            found = pa.nulls(len(at), field.type) if mine is None else pick(rows, mine, at)
+            arrays.append(found if found.type == field.type else found.cast(field.type))
+        return pa.Table.from_arrays(arrays, schema=self.output_schema)
+
+    def _decided(self, run: Run, output: list[pa.Table]) -> None:
+        """Semi and anti joins are done with a left row at its first partner."""
+        if not run.has(MATCHED):
+            return
+        met = run.flags(MATCHED)
+        if run.has(DEAD):
+            met = met & ~run.flags(DEAD)
+        if met.any():
+            if self.join.how == "semi":
+                output.append(self._alone(0, run.rows, np.flatnonzero(met)))
+            run.mark(DEAD, met)
+
+    def _release(
+        self,
+        port: int,
+        runs: Sequence[Run],
+        patterns: Sequence[Pattern],
+        output: list[pa.Table],
+        counts: dict[str, int],
+    ) -> None:
+        selection = self._selection(port, patterns)
+        for run in runs if selection else ():
+            if (gone := selection.find(run)) is None:
+                continue
+            if run.has(DEAD):
+                gone = gone & ~run.flags(DEAD)
+            if not gone.any():
+                continue
+            counts["released"] += int(np.count_nonzero(gone))
+            if self._owes[port]:
+                alone = gone & ~run.flags(MATCHED) if run.has(MATCHED) else gone
+                output.append(self._alone(port, run.rows, np.flatnonzero(alone)))
+            run.mark(DEAD, gone)
+
+    def _kept(self, port: int, run: Run, orders: Orders, output: list[pa.Table], counts: dict[str, int]) -> list[Run]:
+        """The new rows to be stored, after those that nobody will ask for have left."""
+        passing = self._selection(port, orders.settled[port]).find(run)
+        done = run.flags(DEAD)
+        if passing is not None:
+            alone = passing & ~run.flags(MATCHED)
+            counts["passed"] += int(np.count_nonzero(passing))
+            counts["dropped"] += int(np.count_nonzero(alone))
+            if self._owes[port]:
+                output.append(self._alone(port, run.rows, np.flatnonzero(alone)))
+            done = done | passing
+        kept = run if not done.any() else part_of(run, np.flatnonzero(~done), 0)
+        counts["stored"] += len(kept)
+        return cut(kept, self._slice)
+
+    def _selection(self, port: int, patterns: Iterable[Pattern]) -> Selection:
+        known = set(self._names(port))
+        usable = [p for p in patterns if known.issuperset(p.restricted)]
+        return Selection(usable, self.join.inputs[port].schema, self.keys[port], self.times[port])
+
+    def _answer(self, port: int, pattern: Pattern, runs: Sequence[Run]) -> Answer:
+        return answer(pattern, runs, self.keys[port], self.times[port])
+
+
+def _minus(ticks: int | None) -> int | None:
+    return None if ticks is None else -ticks
+
+
+def _both(a: Mask | None, b: Mask) -> Mask:
+    return b if a is None else a & b
+
+
+def _without_repeats(index: pa.Table) -> pa.Table:
+    """Rows equal to the one before them left out: a second equal row decides nothing."""
+    hashes = np.asarray(index.column(HASH))
+    again = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
+    if not len(again):
+        return index
+    equal = np.ones(len(again), dtype=np.bool_)
+    for name in index.column_names[1:]:
+        equal &= same(pick(index, name, again), pick(index, name, again - 1), null_safe=True)
+    keep = np.ones(len(hashes), dtype=np.bool_)
+    keep[again[equal]] = False
+    return index.take(pa.array(np.flatnonzero(keep)))

@@ -1,0 +1,273 @@
+"""Letting go of rows: finding those that patterns name, and keeping runs few and free of dead rows.
+
+Most patterns that release rows of a join name keys, or say how far time has come. The former are looked up by hash,
+the latter decide on whole runs by the span of time they cover. Only other patterns are evaluated row by row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import ANY, Equal, OneOf, values_of
+from penstock.algebra.schema import Schema
+from penstock.kernels.fold import tick
+from penstock.kernels.hash import hash_keys, is_exact
+from penstock.kernels.index import Mask, Run, expand, order_of, pick, ranges, same
+from penstock.kernels.stateful import DEAD, Answer, Fresh
+
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+#: Patterns that list more combinations of key values than this are evaluated row by row.
+_COMBINATIONS = 10_000
+#: Runs that the rows of one epoch are cut into at most, however many slices of time they cover.
+_CUTS = 8
+
+
+@dataclass(frozen=True)
+class Laziness:
+    """When runs are rewritten. What is dead is never seen again, so this moves work, not results.
+
+    A run is rewritten when more than the fraction `rewrite_above` of it is dead; the runs of a slice of time are
+    merged when there are more than `merge_above`.
+    """
+
+    rewrite_above: float = 0.5
+    merge_above: int = 8
+
+
+class Selection:
+    """The rows of one input that match any of some patterns.
+
+    >>> s = Schema.parse("k int, t int")
+    >>> chosen = Selection([Pattern.parse("[7, *]", s), Pattern.parse("[*, < 3]", s)], s, ("k",), "t")
+    >>> from penstock.kernels.index import build
+    >>> table = pa.table({"k": pa.array([7, 8, 8], pa.int32()), "t": pa.array([9, 9, 1], pa.int32())})
+    >>> run = Run(build(table, ["k"], "t"), "t")
+    >>> sorted(zip(run.rows["k"].to_pylist(), run.rows["t"].to_pylist(), chosen.find(run).tolist()))
+    [(7, 9, True), (8, 1, True), (8, 9, False)]
+    """
+
+    def __init__(self, patterns: Iterable[Pattern], schema: Schema, keys: tuple[str, ...], time: str | None) -> None:
+        self.schema, self.keys, self.time = schema, tuple(dict.fromkeys(keys)), time
+        self.hashed = keys
+        self.everything = False
+        self.spans: list[tuple[int, int]] = []
+        self.others: list[Pattern] = []
+        cells: list[tuple[object, ...]] = []
+        known = set(self.keys) | ({time} if time is not None else set())
+        for pattern in patterns:
+            if pattern.is_empty:
+                continue
+            if not pattern.restricted:
+                self.everything = True
+            elif pattern.restricted == (time,):
+                self.spans += self._spans(pattern)
+            elif pattern.describes(known) and self._lists(pattern):
+                values = itertools.product(*(values_of(pattern[k]) for k in self.keys))
+                cells += ((*v, *span) for v, span in itertools.product(list(values), self._spans(pattern)))
+            else:
+                self.others.append(pattern)
+        self._index(cells)
+
+    def _spans(self, pattern: Pattern) -> list[tuple[int, int]]:
+        """The ticks that the restriction on time matches, both ends included."""
+        if self.time is None or pattern[self.time] is ANY:
+            return [(_LEAST, _MOST)]
+        t = self.schema.type_of(self.time)
+        return [
+            (_LEAST if low[0] < 0 else tick(low[1], t), _MOST if high[0] > 0 else tick(high[1], t) - 1)
+            for low, high in pattern[self.time].extent(t)
+        ]
+
+    def _lists(self, pattern: Pattern) -> bool:
+        listed = all(isinstance(pattern[k], Equal | OneOf) for k in self.keys)
+        # One list of values is as long as whoever promised made it; combinations of lists grow by themselves.
+        return listed and (len(self.keys) == 1 or prod(len(values_of(pattern[k])) for k in self.keys) <= _COMBINATIONS)
+
+    def _index(self, cells: list[tuple[object, ...]]) -> None:
+        columns = list(zip(*cells, strict=True)) if cells else [()] * (len(self.keys) + 2)
+        types = [self.schema.type_of(k) for k in self.keys]
+        table = pa.table({k: pa.array(c, t) for k, c, t in zip(self.keys, columns, types)})
+        hashes = hash_keys(table, self.hashed)
+        order = order_of(hashes)
+        self._cells = table.take(pa.array(order))
+        self._hashes = hashes[order]
+        self._from = np.array(columns[-2], dtype=np.int64)[order]
+        self._to = np.array(columns[-1], dtype=np.int64)[order]
+        self._exact = is_exact([self.schema.type_of(k) for k in self.hashed])
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.spans or self.others or len(self._hashes))
+
+    def find(self, run: Run) -> Mask | None:
+        """Which rows of a run match; None if none does."""
+        if not len(run):
+            return None
+        if self.everything:
+            return np.ones(len(run), dtype=np.bool_)
+        found: Mask | None = None
+        for part in (self._timed(run), self._listed(run), *(self._matching(p, run) for p in self.others)):
+            if part is not None:
+                found = part if found is None else found | part
+        return found
+
+    def _timed(self, run: Run) -> Mask | None:
+        found: Mask | None = None
+        for low, high in self.spans:
+            if run.low is None or run.high is None or run.high < low or run.low > high:
+                continue
+            if low <= run.low and run.high <= high:
+                return np.ones(len(run), dtype=np.bool_)
+            part = (run.ticks >= low) & (run.ticks <= high)
+            found = part if found is None else found | part
+        return found
+
+    def _listed(self, run: Run) -> Mask | None:
+        if not len(self._hashes):
+            return None
+        swapped = len(self._hashes) > len(run)
+        needle, begin, end = ranges(run.hashes, self._hashes) if swapped else ranges(self._hashes, run.hashes)
+        found: Mask | None = None
+        for which, at in expand(begin, end):
+            cell, row = (at, needle[which]) if swapped else (needle[which], at)
+            fits = np.ones(len(row), dtype=np.bool_)
+            if self.time is not None:
+                ticks = run.ticks[row]
+                fits &= (self._from[cell] <= ticks) & (ticks <= self._to[cell])
+            if not self._exact or run.rows.column(self.keys[0]).null_count:
+                for key in self.keys:
+                    fits &= same(pick(self._cells, key, cell), pick(run.rows, key, row), null_safe=False)
+            if found is None:
+                found = np.zeros(len(run), dtype=np.bool_)
+            found[row[fits]] = True
+        return found
+
+    def _matching(self, pattern: Pattern, run: Run) -> Mask | None:
+        low, high = run.low, run.high
+        if low is not None and high is not None and all(high < a or low > b for a, b in self._spans(pattern)):
+            return None
+        mask = np.asarray(pattern.matches(run.rows))
+        return mask if mask.any() else None
+
+
+def answer(pattern: Pattern, runs: Sequence[Run], keys: tuple[str, ...], time: str | None) -> Answer:
+    """How many live rows match a pattern, and the latest time among them.
+
+    What the pattern says of attributes that are not stored is taken as `*`: rather too many rows than too few.
+    """
+    stored = {name for run in runs for name in run.rows.column_names}
+    known = {n: pattern[n] for n in pattern.restricted if n in stored}
+    selection = Selection([Pattern.by_name(pattern.schema, known)], pattern.schema, keys, time)
+    rows, latest = 0, None
+    for run in runs:
+        if (mask := selection.find(run)) is None:
+            continue
+        live = run.live()
+        mask = mask if live is None else mask & live
+        if count := int(np.count_nonzero(mask)):
+            rows += count
+            if time is not None:
+                top = run.high if count == len(run) else int(run.ticks[mask].max())
+                latest = top if latest is None or (top is not None and top > latest) else latest
+    return Answer(rows, latest)
+
+
+def cut(run: Run, span: int | None) -> list[Run]:
+    """A new run cut into slices of time of the given span, so that later whole runs leave at once."""
+    if not len(run) or span is None or run.low is None or run.high is None:
+        return [run] if len(run) else []
+    slices = np.floor_divide(run.ticks.astype(np.int64), span)
+    present = np.unique(slices)
+    if len(present) == 1:
+        run.group = int(present[0])
+        return [run]
+    pieces = []
+    for part in np.array_split(present, min(len(present), _CUTS)):
+        inside = np.flatnonzero((slices >= part[0]) & (slices <= part[-1]))
+        pieces.append(part_of(run, inside, int(part[-1])))
+    return pieces
+
+
+def part_of(run: Run, at: np.ndarray[tuple[int], np.dtype[np.int64]], group: int) -> Run:
+    """Some rows of a run, with their marks, as a new run."""
+    rows = run.rows.take(pa.array(at))
+    part = Run(rows, run.time, group=group)
+    for flag in run.flagged:
+        if flag != DEAD:
+            part.mark(flag, run.flags(flag)[at])
+    return part
+
+
+def _merged(runs: Sequence[Run], group: int) -> Run:
+    rows = pa.concat_tables([r.rows for r in runs])
+    time = runs[0].time
+    together = Run(rows, time, group=group)
+    order = order_of(together.hashes, together.ticks if time is not None else None)
+    merged = Run(rows.take(pa.array(order)), time, group=group)
+    for flag in {f for r in runs for f in r.flagged}:
+        merged.mark(flag, np.concatenate([r.flags(flag) for r in runs])[order])
+    return merged
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """What becomes of the runs of one port."""
+
+    dropped: tuple[str, ...]
+    marked: tuple[tuple[str, pa.Table], ...]
+    added: tuple[Fresh, ...]
+
+
+def tidy(port: int, runs: Sequence[Run], laziness: Laziness, flags: tuple[str, ...]) -> Tidied:
+    """Drop runs that are dead, rewrite those that mostly are, merge where there are too many.
+
+    Only the smaller runs of a slice are merged, each at most as large as those before it together: so a row is
+    rewritten about as often as the number of rows doubles.
+    """
+    dropped: list[str] = []
+    kept: dict[int, list[Run]] = {}
+    for run in runs:
+        live = run.live()
+        count = len(run) if live is None else int(np.count_nonzero(live))
+        if count < len(run) and (count == 0 or run.name is None or count < (1 - laziness.rewrite_above) * len(run)):
+            if run.name is not None:
+                dropped.append(run.name)
+            if count == 0:
+                continue
+            assert live is not None
+            run = part_of(run, np.flatnonzero(live), run.group)
+        kept.setdefault(run.group, []).append(run)
+    marked: list[tuple[str, pa.Table]] = []
+    added: list[Fresh] = []
+    for group, together in kept.items():
+        if len(together) > max(laziness.merge_above, 1):
+            together.sort(key=len)
+            count, size = 2, len(together[0]) + len(together[1])
+            while count < len(together) and (
+                len(together[count]) <= size or len(together) - count >= laziness.merge_above
+            ):
+                size += len(together[count])
+                count += 1
+            dropped += [r.name for r in together[:count] if r.name is not None]
+            alive = [_live_part(r) for r in together[:count]]
+            together[:count] = [_merged(alive, group)]
+        for run in together:
+            if run.name is None:
+                marks = run.stamp(tuple(f for f in flags if f != DEAD))
+                added.append(Fresh(port, run.rows, run.group, run.low, run.high, marks))
+            elif run.changed:
+                stamp = run.stamp(flags)
+                assert stamp is not None
+                marked.append((run.name, stamp))
+    return Tidied(tuple(dropped), tuple(marked), tuple(added))
+
+
+def _live_part(run: Run) -> Run:
+    live = run.live()
+    return run if live is None or live.all() else part_of(run, np.flatnonzero(live), run.group)
