@@ -122,16 +122,16 @@ def _stretches_sql(table: Table) -> str:
         FROM starts {order}"""
 
 
+def registered(name: str) -> str:
+    """The name under which a prepared table is known to queries; no attribute or other table can have it."""
+    return f"__table_{name}"
+
+
 @dataclass(frozen=True)
 class LookupKernel:
     """SQL that joins events with a prepared table."""
 
     operator: TableJoin
-
-    @property
-    def registered(self) -> str:
-        """The name under which the prepared table is known to the query."""
-        return f"__table_{self.operator.table.name}"
 
     def sql(self, inner_sql: str, table_name: str, deep: int = 1) -> str:
         """The events of `inner_sql` with the columns of the table; `deep` is `deepest` of the prepared table.
