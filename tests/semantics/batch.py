@@ -12,7 +12,8 @@ import duckdb
 import pyarrow as pa
 from case import Case
 
-from penstock.algebra.operator import Aggregate, Bucket, Map, Project, Select, Sink, Source, Union
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import Aggregate, Bucket, Distinct, Map, Project, Select, Sink, Source, Union
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow
 
@@ -80,8 +81,48 @@ def _answer(node: Node, names: dict[str, str], db: Any, rows: dict[str, list[dic
             named = [f"{_MEANING[a.text]} AS {a.name}" for a in operator.aggregations]
             group = f"GROUP BY {by}" if by else "HAVING count(*) > 0"
             return db.sql(f"SELECT {', '.join([*operator.keys, *named])} FROM {below[0]} {group}").to_arrow_table()
+        case Distinct():
+            return db.sql(f"SELECT DISTINCT * FROM {below[0]}").to_arrow_table()
+        case Join():
+            return _joined(operator, below, db)
+        case MultiJoin():
+            return _all_joined(operator, below, db)
         case _:
             return db.sql(f"SELECT * FROM {below[0]}").to_arrow_table()
+
+
+def _joined(join: Join, below: list[str], db: Any) -> pa.Table:
+    """The join as SQL knows it; attributes go by unique names."""
+    named = {(side, a): n for side, a, n in join.pair}
+    sides = [
+        f"(SELECT {', '.join(f'{a} AS {n}' for side, a, n in join.pair if side == k)} FROM {below[k]})" for k in (0, 1)
+    ]
+    equals = "IS NOT DISTINCT FROM" if join.null_safe else "="
+    on = [f"{named[0, a]} {equals} {named[1, b]}" for a, b in join.keys]
+    if join.band is not None:
+        apart = f"{named[1, join.band.right]} - {named[0, join.band.left]}"
+        on += [f"{apart} >= {join.band.low}"] if join.band.low is not None else []
+        on += [f"{apart} <= {join.band.high}"] if join.band.high is not None else []
+    if join.residual is not None:
+        on.append(f"({join.residual.sql})")
+    columns = (f"coalesce({', '.join(named[o] for o in c.origins)}) AS {c.name}" for c in join.columns)
+    kind = "FULL OUTER" if join.how == "full" else join.how.upper()
+    said = f"SELECT {', '.join(columns)} FROM {sides[0]} {kind} JOIN {sides[1]} ON {' AND '.join(on)}"
+    return db.sql(said).to_arrow_table()
+
+
+def _all_joined(join: MultiJoin, below: list[str], db: Any) -> pa.Table:
+    on = []
+    for j in range(1, len(below)):
+        for i in range(j):
+            on += [f"t{i}.{a} = t{j}.{b}" for a, b in zip(join.keys[i], join.keys[j], strict=True)]
+            if join.windows[i] is not None:
+                on.append(f"t{j}.{join.times[j]} - t{i}.{join.times[i]} <= {join.windows[i]}")
+            if join.windows[j] is not None:
+                on.append(f"t{i}.{join.times[i]} - t{j}.{join.times[j]} <= {join.windows[j]}")
+    columns = (f"t{c.origins[0][0]}.{c.origins[0][1]} AS {c.name}" for c in join.columns)
+    tables = ", ".join(f"{name} t{i}" for i, name in enumerate(below))
+    return db.sql(f"SELECT {', '.join(columns)} FROM {tables} WHERE {' AND '.join(on)}").to_arrow_table()
 
 
 def _windows(operator: Bucket, below: str, db: Any) -> pa.Table:
@@ -106,12 +147,13 @@ def _windows(operator: Bucket, below: str, db: Any) -> pa.Table:
 def has_batch_answer(case: Case) -> bool:
     """Whether a batch can know the answer.
 
-    Not of windows by count, which depend on the order of arrival; nor how far a frontier has gone beyond the latest
-    event that is left, which decides how many landmark windows there are.
+    Not of windows by count, which depend on the order of arrival; not of joins with the last rows, which SQL cannot
+    say; nor how far a frontier has gone beyond the latest event that is left, which decides how many landmark windows
+    there are.
     """
     operators = [n.operator for n in case.stream().plan]
     windows = [o.window for o in operators if isinstance(o, Bucket)]
-    if any(isinstance(w, CountWindow) for w in windows):
+    if any(isinstance(w, CountWindow) for w in windows) or any(isinstance(o, Join) and o.rows for o in operators):
         return False
     plain = all(isinstance(o, Source | Bucket | Aggregate | Sink) for o in operators)
     spoken = any(f.in_band for f in case.feeds)

@@ -25,6 +25,7 @@ class JoinBehaviour(Behaviour):
         sides = self.meeting.sides
         self.describers, self.asks = describers, asks
         self.given = [PunctuationSet(s.schema) for s in sides]
+        self.useful = [PunctuationSet(s.schema) for s in sides]
         # toward[h][k]: rows of k that h alone has settled; with two inputs that is all there is to it.
         self.toward = [[PunctuationSet(s.schema) for s in sides] for _ in sides]
         self.settled = [PunctuationSet(s.schema) for s in sides]
@@ -58,12 +59,15 @@ class JoinBehaviour(Behaviour):
         return fresh
 
     def _useful(self, k: int, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Promises of one input that speak of its key and time alone, by themselves or together."""
+        """New promises of one input that speak of its key and time alone, by themselves or with earlier ones."""
         side = self.meeting.sides[k]
         found = [p for p in patterns if side.useful(p)]
         if self.describers and len(found) < len(patterns):
             found += self.describers[k].add([p for p in patterns if not side.useful(p)])
-        return found
+        before = set(self.useful[k])
+        self.useful[k] = self.useful[k].add(*found)
+        # What has grown together says more than its parts.
+        return [*found, *(p for p in self.useful[k] if p not in before and p not in found)]
 
     def _settle(self, useful: Sequence[Sequence[Pattern]]) -> list[tuple[Pattern, ...]]:
         """What becomes settled of each input by new promises of the others."""
@@ -149,6 +153,7 @@ class JoinBehaviour(Behaviour):
             if not common:
                 continue
             self.given[k] = self.given[k].without(*common)
+            self.useful[k] = self.useful[k].without(*common)
             self.settled[k] = self.settled[k].without(*common)
             for h in range(len(self.meeting.sides)):
                 if h != k:
@@ -159,6 +164,7 @@ class JoinBehaviour(Behaviour):
     def to_json(self) -> dict[str, Any]:
         return {
             "given": [g.to_json() for g in self.given],
+            "useful": [u.to_json() for u in self.useful],
             "toward": [[s.to_json() for s in row] for row in self.toward],
             "settled": [s.to_json() for s in self.settled],
             "said": self.said.to_json(),
@@ -175,6 +181,7 @@ class JoinBehaviour(Behaviour):
             return [PunctuationSet.from_json(x, s) for x, s in zip(listed, schemas, strict=True)]
 
         self.given, self.settled = sets(stored["given"]), sets(stored["settled"])
+        self.useful = sets(stored["useful"])
         self.toward = [sets(row) for row in stored["toward"]]
         self.said = PunctuationSet.from_json(stored["said"], self.meeting.output)
         self.asked = [[Pattern.from_json(p, s) for p in a] for a, s in zip(stored["asked"], schemas, strict=True)]
