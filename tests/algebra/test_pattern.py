@@ -31,9 +31,9 @@ from penstock.algebra.restriction import (
     less,
     one_of,
     restriction_from_json,
-    union,
 )
 from penstock.algebra.schema import Schema
+from penstock.algebra.span import union
 from penstock.algebra.types import TIMESTAMP, coerce_value, parse_type
 from penstock.errors import UserError
 

@@ -15,14 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.algebra.cut import Cut, encloses
 from penstock.algebra.restriction import (
     ANY,
-    Cut,
+    NOTHING,
+    Range,
     Restriction,
     at_least,
     at_most,
     between,
-    encloses,
     equal,
     greater,
     less,
@@ -116,13 +117,14 @@ class Pattern:
     @cached_property
     def is_empty(self) -> bool:
         """Whether no event can match."""
-        return any(extent is not None and not extent for extent in self._extents)
+        pairs = zip(self.restrictions, self._extents, strict=True)
+        return any(not extent if isinstance(r, Range) else r == NOTHING for r, extent in pairs)
 
     @cached_property
-    def _extents(self) -> tuple[list[tuple[Cut, Cut]] | None, ...]:
-        """The extent of each restriction, None for `*`; kept, since sets compare patterns again and again."""
+    def _extents(self) -> tuple[list[tuple[Cut, Cut]], ...]:
+        """The extents of the ranges; kept, since sets compare patterns again and again."""
         pairs = zip(self.schema, self.restrictions, strict=True)
-        return tuple(None if r is ANY else r.extent(a.type) for a, r in pairs)
+        return tuple(r.extent(a.type) if isinstance(r, Range) else [] for a, r in pairs)
 
     def describes(self, attributes: Iterable[str]) -> bool:
         """Whether all attributes outside the given ones are `*`, so that the pattern speaks of whole groups.
@@ -154,10 +156,17 @@ class Pattern:
         True
         """
         self._same(other)
-        return other.is_empty or all(
-            mine is None or (its is not None and encloses(mine, its))
-            for mine, its in zip(self._extents, other._extents, strict=True)
-        )
+        if other.is_empty:
+            return True
+        for i, (mine, its) in enumerate(zip(self.restrictions, other.restrictions, strict=True)):
+            if mine is its or mine is ANY:
+                continue
+            if isinstance(mine, Range) and isinstance(its, Range):
+                if not encloses(self._extents[i], other._extents[i]):
+                    return False
+            elif not mine.contains(its, self.schema.attributes[i].type):
+                return False
+        return True
 
     def intersect(self, other: Pattern) -> Pattern:
         """The events that match both."""

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Restriction, encloses, union
+from penstock.algebra.restriction import Restriction
 from penstock.algebra.schema import Schema
+from penstock.algebra.span import jointly_contain, union
 from penstock.errors import ViolationError
 
 Event = Mapping[str, Any] | Sequence[Any]
@@ -71,7 +72,7 @@ class PunctuationSet:
                     if j != i
                 )
             ]
-            if len(beside) > 1 and _jointly_contain(beside, wanted, types[i]):
+            if len(beside) > 1 and jointly_contain(beside, wanted, types[i]):
                 return True
         return False
 
@@ -112,6 +113,8 @@ def _smallest(patterns: list[Pattern], schema: Schema) -> list[Pattern]:
     """Patterns that match the same events, fewer where they differ in one attribute or contain each other."""
     rows = [p.restrictions for p in patterns]
     for i, attribute in enumerate(schema):
+        if len(rows) < 2:
+            break
         groups: dict[tuple[Restriction, ...], list[Restriction]] = {}
         for row in rows:
             groups.setdefault(row[:i] + row[i + 1 :], []).append(row[i])
@@ -127,15 +130,6 @@ def _smallest(patterns: list[Pattern], schema: Schema) -> list[Pattern]:
             kept = [k for k in kept if not pattern.contains(k)]
             kept.append(pattern)
     return kept
-
-
-def _jointly_contain(restrictions: list[Restriction], wanted: Restriction, t: pa.DataType) -> bool:
-    if wanted is ANY:
-        return any(r is ANY for r in restrictions)
-    together = union(restrictions, t)
-    # Each interval lies in one range, or is a listed value: the union has no neighbours left to merge.
-    covered = sorted(interval for r in together for interval in r.extent(t))
-    return encloses(covered, wanted.extent(t))
 
 
 @dataclass(frozen=True)

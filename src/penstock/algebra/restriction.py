@@ -3,25 +3,30 @@
 A restriction is `*`, one value, a list of values, or a range. Null (and NaN, which is no number) is matched by `*`
 alone, in every evaluation: Python, Arrow and SQL.
 
-Containment, intersection and emptiness compare *cuts*, the gaps between neighbouring values: `< 5` ends at the cut
-before 5, `<= 5` at the cut behind it. Where the type has a next value (integers, dates, timestamps, decimals), the cut
-behind a value is the cut before the next one. So `> 3` and `>= 4` are the same for an integer, and (3, 4) is empty,
-while restrictions keep the text their author wrote.
+Containment and emptiness compare *cuts*, the gaps between neighbouring values, so that `> 3` and `>= 4` are the same
+for an integer, and (3, 4) is empty, while restrictions keep the text their author wrote. Lists of values may be long
+(every key that ended in an epoch), so nothing here goes through them one by one more than once.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from decimal import Context, Decimal
+from datetime import date, datetime
+from functools import cached_property
+from itertools import islice
+from operator import lt
 from typing import Any, final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.algebra.cut import BEFORE_ALL, BEHIND_ALL, Cut, Cutter, cutter, encloses, merged, plain_cut
 from penstock.algebra.types import (
     TIMESTAMP,
     coerce_value,
@@ -33,15 +38,20 @@ from penstock.algebra.types import (
 )
 from penstock.errors import UserError
 
-#: (rank, value, side): rank -1 lies before and 1 behind everything; side 0 lies before the value and 1 behind it.
-Cut = tuple[int, Any, int]
-_BEFORE_ALL: Cut = (-1, None, 0)
-_BEHIND_ALL: Cut = (1, None, 0)
-_WIDE = Context(prec=80)
-
-
-def _plain_cut(value: Any, side: int) -> Cut:
-    return (0, value, side)
+#: The class of the canonical values of a type, where being of that class is (nearly) all there is to check.
+_CLASSES: dict[pa.DataType, type] = {
+    pa.int8(): int,
+    pa.int16(): int,
+    pa.int32(): int,
+    pa.int64(): int,
+    pa.float64(): float,
+    pa.string(): str,
+    pa.binary(): bytes,
+    pa.date32(): date,
+    TIMESTAMP: datetime,
+}
+#: What JSON holds as it is.
+_PLAIN_IN_JSON = {int, str}
 
 
 class Restriction(ABC):
@@ -85,7 +95,15 @@ class Restriction(ABC):
         """
         if self is ANY or other is ANY:
             return self is ANY
+        if not isinstance(other, Range):
+            return self.holds(values_of(other))
+        if isinstance(self, OneOf):
+            return self.holds_range(other, t)
         return encloses(self.extent(t), other.extent(t))
+
+    def holds(self, values: tuple[Any, ...]) -> bool:
+        """Whether all of some sorted values match."""
+        return all(map(self.matches, values))
 
     def intersect(self, other: Restriction) -> Restriction:
         """What both match.
@@ -101,7 +119,9 @@ class Restriction(ABC):
             low, high = max(self, other, key=Range.low_cut), min(self, other, key=Range.high_cut)
             return between(low.low, high.high, low.low_closed, high.high_closed)
         listed, wider = (other, self) if isinstance(self, Range) else (self, other)
-        return one_of(v for v in values_of(listed) if wider.matches(v))
+        if isinstance(listed, OneOf):
+            return listed.within(wider)
+        return listed if wider.holds(values_of(listed)) else NOTHING
 
     def is_empty(self, t: pa.DataType | None = None) -> bool:
         """Whether nothing can match.
@@ -136,7 +156,7 @@ class Anything(Restriction):
         return "*"
 
     def extent(self, t: pa.DataType | None = None) -> list[tuple[Cut, Cut]]:
-        return [(_BEFORE_ALL, _BEHIND_ALL)]
+        return [(BEFORE_ALL, BEHIND_ALL)]
 
     def text(self) -> str:
         return "*"
@@ -174,8 +194,8 @@ class Equal(Restriction):
         return {"equal": value_to_json(self.value)}
 
     def extent(self, t: pa.DataType | None = None) -> list[tuple[Cut, Cut]]:
-        cut = _cutter(t)
-        return _merged([(cut(self.value, 0), cut(self.value, 1))])
+        cut = cutter(t)
+        return merged([(cut(self.value, 0), cut(self.value, 1))])
 
     def text(self) -> str:
         return value_text(self.value)
@@ -189,19 +209,85 @@ class OneOf(Restriction):
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        for value in self.values:
-            _check(value)
-        object.__setattr__(self, "values", tuple(sorted(set(self.values))))
+        kinds = set(map(type, self.values))
+        if any(k is type(None) or issubclass(k, float) for k in kinds):
+            for value in self.values:
+                _check(value)
+        if not all(map(lt, self.values, islice(self.values, 1, None))):
+            object.__setattr__(self, "values", tuple(sorted(set(self.values))))
+
+    # What is derived from a long list is kept beside it: the base class has no slots, so there is room.
+
+    @cached_property
+    def known(self) -> frozenset[Any]:
+        return frozenset(self.values)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.values)
+
+    @cached_property
+    def _arrays(self) -> dict[pa.DataType, pa.Array]:
+        return {}
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def array(self, t: pa.DataType) -> pa.Array:
+        """The values as an Arrow array."""
+        if t not in self._arrays:
+            self._arrays[t] = pa.array(self.values, t)
+        return self._arrays[t]
+
+    def ticks(self, t: pa.DataType) -> npt.NDArray[np.int64] | None:
+        """The values as integers of which neighbours differ by one, for types where that is quick to say."""
+        if "_ticks" not in self.__dict__:
+            self.__dict__["_ticks"] = ticks_of(self.values, t)
+        found: npt.NDArray[np.int64] | None = self.__dict__["_ticks"]
+        return found
 
     def matches(self, value: Any) -> bool:
-        return value is not None and value in self.values
+        return value is not None and value in self.known
+
+    def holds(self, values: tuple[Any, ...]) -> bool:
+        return len(values) <= len(self.values) and self.known.issuperset(values)
+
+    def holds_range(self, other: Range, t: pa.DataType | None) -> bool:
+        """Whether a range names only values of this list: possible where values have neighbours."""
+        cut = cutter(t)
+        wanted = other.extent(t)
+        inside = self.within(other)
+        listed = values_of(inside)
+        if not wanted or not listed:
+            return not wanted
+        # Most ranges reach beyond the list, which shows at its ends.
+        if cut(listed[0], 0) > wanted[0][0] or cut(listed[-1], 1) < wanted[0][1]:
+            return False
+        return encloses(inside.extent(t), wanted)
+
+    def within(self, other: Restriction) -> Restriction:
+        """Those of the values that another restriction matches."""
+        if isinstance(other, Range):
+            start, stop = other.slice(self.values)
+            kept = self.values[start:stop]
+        elif isinstance(other, OneOf):
+            if len(other.values) < len(self.values):
+                return other.within(self)
+            kept = tuple(filter(other.known.__contains__, self.values))
+        else:
+            kept = tuple(filter(other.matches, self.values))
+        return self if len(kept) == len(self.values) else self.part(kept)
+
+    def part(self, values: tuple[Any, ...]) -> Restriction:
+        """Some of the values, in their order."""
+        return listed(values, self.__dict__.get("_type"))
 
     def mask(self, array: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
         if pa.types.is_floating(array.type):
             # is_in hashes bits, so -0.0 would not be 0.0; adding 0.0 makes both the same.
             array = pc.add(array, pa.scalar(0.0, array.type))
-            return _flat(pc.is_in(array, pa.array([v + 0.0 for v in self.values], array.type)))
-        return _flat(pc.is_in(array, pa.array(self.values, array.type)))
+            return _flat(pc.is_in(array, pc.add(self.array(array.type), pa.scalar(0.0, array.type))))
+        return _flat(pc.is_in(array, self.array(array.type)))
 
     def to_sql(self, column: str, t: pa.DataType) -> str:
         if not self.values:
@@ -210,14 +296,33 @@ class OneOf(Restriction):
         return f"({column} IS NOT NULL AND {column} IN ({listed}))"
 
     def coerced(self, t: pa.DataType) -> Restriction:
-        return one_of(coerce_value(v, t) for v in self.values)
+        if self.__dict__.get("_type") == t:
+            return self
+        made = self if self._is_canonical(t) else one_of(coerce_value(v, t) for v in self.values)
+        made.__dict__["_type"] = t
+        return made
+
+    def _is_canonical(self, t: pa.DataType) -> bool:
+        kind = _CLASSES.get(t)
+        if kind is None or not set(map(type, self.values)) <= {kind}:
+            return False
+        if kind is int and self.values:
+            low, high = integer_range(t)
+            return bool(low <= self.values[0] and self.values[-1] <= high)
+        if kind is str:
+            try:
+                self.array(t)
+            except UnicodeError:
+                return False
+        return kind is not datetime or all(v.tzinfo is None and not v.fold for v in self.values)
 
     def to_json(self) -> Any:
-        return {"one_of": [value_to_json(v) for v in self.values]}
+        plain = set(map(type, self.values)) <= _PLAIN_IN_JSON
+        return {"one_of": list(self.values) if plain else [value_to_json(v) for v in self.values]}
 
     def extent(self, t: pa.DataType | None = None) -> list[tuple[Cut, Cut]]:
-        cut = _cutter(t)
-        return _merged([(cut(v, 0), cut(v, 1)) for v in self.values])
+        cut = cutter(t)
+        return merged([(cut(v, 0), cut(v, 1)) for v in self.values])
 
     def text(self) -> str:
         return "{" + ", ".join(map(value_text, self.values)) + "}"
@@ -240,11 +345,11 @@ class Range(Restriction):
             else:
                 _check(end)
 
-    def low_cut(self, cut: Callable[[Any, int], Cut] = _plain_cut) -> Cut:
-        return _BEFORE_ALL if self.low is None else cut(self.low, 0 if self.low_closed else 1)
+    def low_cut(self, cut: Cutter = plain_cut) -> Cut:
+        return BEFORE_ALL if self.low is None else cut(self.low, 0 if self.low_closed else 1)
 
-    def high_cut(self, cut: Callable[[Any, int], Cut] = _plain_cut) -> Cut:
-        return _BEHIND_ALL if self.high is None else cut(self.high, 1 if self.high_closed else 0)
+    def high_cut(self, cut: Cutter = plain_cut) -> Cut:
+        return BEHIND_ALL if self.high is None else cut(self.high, 1 if self.high_closed else 0)
 
     def matches(self, value: Any) -> bool:
         # `value == value` is false for NaN alone.
@@ -254,6 +359,18 @@ class Range(Restriction):
             and (self.low is None or (value >= self.low if self.low_closed else value > self.low))
             and (self.high is None or (value <= self.high if self.high_closed else value < self.high))
         )
+
+    def holds(self, values: tuple[Any, ...]) -> bool:
+        return not values or (self.matches(values[0]) and self.matches(values[-1]))
+
+    def slice(self, values: tuple[Any, ...]) -> tuple[int, int]:
+        """Where among sorted values those that match begin and end."""
+        start, stop = 0, len(values)
+        if self.low is not None:
+            start = (bisect_left if self.low_closed else bisect_right)(values, self.low)
+        if self.high is not None:
+            stop = (bisect_right if self.high_closed else bisect_left)(values, self.high)
+        return start, max(start, stop)
 
     def mask(self, array: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
         result = pc.equal(array, array)  # Null for null, false for NaN.
@@ -288,8 +405,8 @@ class Range(Restriction):
         }
 
     def extent(self, t: pa.DataType | None = None) -> list[tuple[Cut, Cut]]:
-        cut = _cutter(t)
-        return _merged([(self.low_cut(cut), self.high_cut(cut))])
+        cut = cutter(t)
+        return merged([(self.low_cut(cut), self.high_cut(cut))])
 
     def text(self) -> str:
         low, high = value_text(self.low), value_text(self.high)
@@ -317,6 +434,35 @@ def one_of(values: Iterable[Any]) -> Restriction:
     """
     listed = OneOf(tuple(values))
     return Equal(listed.values[0]) if len(listed.values) == 1 else listed
+
+
+def listed(
+    values: tuple[Any, ...], t: pa.DataType | None = None, ticks: npt.NDArray[np.int64] | None = None
+) -> Restriction:
+    """Like `one_of`, for values that are sorted, different and, if a type is given, canonical for it."""
+    if len(values) == 1:
+        return Equal(values[0])
+    made = object.__new__(OneOf)
+    object.__setattr__(made, "values", values)
+    if t is not None:
+        made.__dict__["_type"] = t
+    if ticks is not None:
+        made.__dict__["_ticks"] = ticks
+    return made
+
+
+def ticks_of(values: Sequence[Any], t: pa.DataType) -> npt.NDArray[np.int64] | None:
+    """Values as integers of which neighbours differ by one; None where the type has no neighbours, or wide ones.
+
+    >>> ticks_of([date(1970, 1, 2), date(1970, 1, 3)], pa.date32()).tolist(), ticks_of(["a", "b"], pa.string())
+    ([1, 2], None)
+    """
+    if pa.types.is_integer(t):
+        return np.array(values, dtype=np.int64)
+    if t == TIMESTAMP or pa.types.is_date(t):
+        counted = pa.array(values, t).cast(pa.int64() if t == TIMESTAMP else pa.int32())
+        return np.asarray(counted.to_numpy(), dtype=np.int64)
+    return None
 
 
 def between(low: Any, high: Any, low_closed: bool = True, high_closed: bool = False) -> Restriction:
@@ -353,7 +499,7 @@ def at_least(value: Any) -> Restriction:
 def normal(restriction: Restriction) -> Restriction:
     """The simplest form: a list of one value is that value, a range of one value too, a crossed range is nothing."""
     if isinstance(restriction, OneOf):
-        return one_of(restriction.values)
+        return Equal(restriction.values[0]) if len(restriction.values) == 1 else restriction
     if isinstance(restriction, Range):
         return between(restriction.low, restriction.high, restriction.low_closed, restriction.high_closed)
     return restriction
@@ -366,51 +512,10 @@ def values_of(restriction: Restriction) -> tuple[Any, ...]:
     return restriction.values if isinstance(restriction, OneOf) else ()
 
 
-def union(restrictions: Iterable[Restriction], t: pa.DataType | None = None) -> list[Restriction]:
-    """The fewest restrictions that together match what the given ones match.
-
-    Ranges that overlap or touch become one; single values that nothing touches become one list.
-
-    >>> print(*union([less(3), between(3, 7), equal(9), equal(12)]))
-    < 7 {9, 12}
-    >>> print(*union([equal(1), equal(2), between(3, 7)], pa.int32()))
-    [1, 7)
-    """
-    given = list(restrictions)
-    if any(r is ANY for r in given):
-        return [ANY]
-    ranges = [r for r in given if isinstance(r, Range)]
-    ranges += [Range(v, v, True, True) for v in {v for r in given for v in values_of(r)}]
-    cut = _cutter(t)
-    ordered = sorted((r.low_cut(cut), r.high_cut(cut), i) for i, r in enumerate(ranges))
-    merged: list[tuple[Cut, Range]] = []
-    for low, high, i in ordered:
-        if not low < high:
-            continue
-        if not merged or merged[-1][0] < low:
-            merged.append((high, ranges[i]))
-        elif merged[-1][0] < high:
-            first = merged[-1][1]
-            merged[-1] = (high, Range(first.low, ranges[i].high, first.low_closed, ranges[i].high_closed))
-    simple = [normal(r) for _, r in merged]
-    points = [r.value for r in simple if isinstance(r, Equal)]
-    return [r for r in simple if isinstance(r, Range)] + ([one_of(points)] if points else [])
-
-
-def encloses(outer: list[tuple[Cut, Cut]], inner: list[tuple[Cut, Cut]]) -> bool:
-    """Whether each interval of `inner` lies inside one of `outer`; both sorted, with gaps."""
-    position = 0
-    for low, high in inner:
-        while position < len(outer) and outer[position][1] < high:
-            position += 1
-        if position == len(outer) or outer[position][0] > low:
-            return False
-    return True
-
-
 def restriction_from_json(stored: Any, t: pa.DataType) -> Restriction:
     """The restriction that `to_json` stored.
 
+    >>> from decimal import Decimal
     >>> print(restriction_from_json(at_most(Decimal("1.50")).to_json(), pa.decimal128(5, 2)))
     <= 1.50
     """
@@ -420,7 +525,8 @@ def restriction_from_json(stored: Any, t: pa.DataType) -> Restriction:
         if "equal" in stored:
             return Equal(value_from_json(stored["equal"], t))
         if "one_of" in stored:
-            return one_of(value_from_json(v, t) for v in stored["one_of"])
+            plain = _CLASSES.get(t) in _PLAIN_IN_JSON
+            return one_of(stored["one_of"] if plain else (value_from_json(v, t) for v in stored["one_of"]))
         low, high = value_from_json(stored["low"], t), value_from_json(stored["high"], t)
         return between(low, high, *stored["closed"])
     raise ValueError(f"not a restriction: {stored!r}")
@@ -436,40 +542,3 @@ def _check(value: Any) -> None:
 def _flat(mask: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
     filled = pc.fill_null(mask, False)
     return filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
-
-
-def _cutter(t: pa.DataType | None) -> Callable[[Any, int], Cut]:
-    """The cut before (0) or behind (1) a value of a type; given a next value, always the cut before some value.
-
-    Made once per list of values: asking Arrow for the kind of a type costs more than the cut itself.
-    """
-    if t is None:
-        return _plain_cut
-    if t == TIMESTAMP or pa.types.is_date(t):
-        step = timedelta(microseconds=1) if t == TIMESTAMP else timedelta(days=1)
-        last = datetime.max if t == TIMESTAMP else date.max
-        return lambda value, side: _BEHIND_ALL if side and value >= last else (0, value + step if side else value, 0)
-    if pa.types.is_decimal(t):
-        unit = Decimal(1).scaleb(-t.scale, _WIDE)
-        top = Decimal(10**t.precision - 1).scaleb(-t.scale, _WIDE)
-        return lambda value, side: _clipped(_WIDE.add(value, unit if side else 0), top.copy_negate(), top)
-    if pa.types.is_integer(t) or t == pa.bool_():
-        low, high = (0, 1) if t == pa.bool_() else integer_range(t)
-        return lambda value, side: _clipped(value + side, low, high)
-    return _plain_cut
-
-
-def _clipped(value: Any, low: Any, high: Any) -> Cut:
-    return _BEFORE_ALL if value <= low else _BEHIND_ALL if value > high else (0, value, 0)
-
-
-def _merged(intervals: list[tuple[Cut, Cut]]) -> list[tuple[Cut, Cut]]:
-    """Without empty intervals; neighbours that touch joined. The intervals come sorted by their low cuts."""
-    merged: list[tuple[Cut, Cut]] = []
-    for low, high in intervals:
-        if low < high:
-            if merged and merged[-1][1] >= low:
-                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-            else:
-                merged.append((low, high))
-    return merged
