@@ -7,21 +7,25 @@ from typing import Any
 
 from penstock.algebra import operator
 from penstock.algebra.pattern import Pattern
+from penstock.reference.domain import domains
 from penstock.reference.grouping import Group, group_key, result_row
 from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.promises import Promises
 
 
 class Aggregate:
     """One output event per group, when a punctuation that describes the grouping attributes matches the group.
 
     "Describes": it restricts grouping attributes only. One that restricts another attribute as well leaves events of
-    the group possible, so it closes nothing and is not passed on. Without keys there is one group, and, unlike in
-    SQL, none while there is no event: an empty stream has nothing to tell.
+    the group possible, so it closes nothing and is not passed on, unless others complete it: with sensors 3 and 4 and
+    no more, one for each of them closes the hour. Without keys there is one group, and, unlike in SQL, none while
+    there is no event: an empty stream has nothing to tell.
     """
 
     def __init__(self, declared: operator.Aggregate) -> None:
         (source,) = declared.inputs
         self.declared, self.schema = declared, source.schema
+        self.promised = Promises(source.schema, domains(source, but=declared.keys))
         self.groups: dict[tuple[Any, ...], Group] = {}
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
@@ -31,6 +35,9 @@ class Aggregate:
         return []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        return [item for known in self.promised.add(pattern) for item in self._close(known)]
+
+    def _close(self, pattern: Pattern) -> Iterable[Item]:
         if not set(pattern.restricted) <= set(self.declared.keys):
             return []
         out: list[Item] = []

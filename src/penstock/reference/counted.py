@@ -9,8 +9,10 @@ from penstock.algebra import operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.window import CountWindow
 from penstock.errors import UserError
+from penstock.reference.domain import domains
 from penstock.reference.grouping import Group, group_key, result_row
 from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.promises import Promises
 
 
 class CountedAggregate:
@@ -26,6 +28,7 @@ class CountedAggregate:
             raise UserError(f"{bucket.window!r} is not a count window", hint="use Window.count(…)")
         self.declared, self.schema, self.window = declared, source.schema, bucket.window
         self.keys = tuple(k for k in declared.keys if k != bucket.window.label)
+        self.promised = Promises(source.schema, domains(source, but=self.keys))
         self.groups: dict[tuple[Any, ...], Group] = {}
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
@@ -37,6 +40,9 @@ class CountedAggregate:
         return [self._window(group, start)] if start >= 0 and start % self.window.slide == 0 else []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        return [item for known in self.promised.add(pattern) for item in self._close(known)]
+
+    def _close(self, pattern: Pattern) -> Iterable[Item]:
         if not set(pattern.restricted) <= set(self.keys):
             return []
         out: list[Item] = []

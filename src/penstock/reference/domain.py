@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.algebra import operator
@@ -18,15 +18,19 @@ Domains = Mapping[str, tuple[Any, ...]]
 _ALWAYS = {"inner": {0, 1}, "left": {0}, "right": {1}, "full": set[int](), "semi": {0}, "anti": {0}}
 
 
-def domains(node: Operator) -> dict[str, tuple[Any, ...]]:
-    """The attributes of an operator's output whose values are all known.
+def domains(node: Operator, *, but: Iterable[str] = ()) -> dict[str, tuple[Any, ...]]:
+    """The attributes of an operator's output whose values are all known, without those named in `but`.
 
     >>> from penstock.algebra.schema import Schema
     >>> sensor = operator.Source((), Schema.parse("id int, v int"), name="s", promises=(Domain("id", (3, 4)),))
     >>> domains(operator.Distinct((sensor,), sensor.schema))
     {'id': (3, 4)}
     """
-    below = [domains(i) for i in node.inputs]
+    found = _behind(node, [domains(i) for i in node.inputs])
+    return {name: values for name, values in found.items() if name not in set(but)}
+
+
+def _behind(node: Operator, below: Sequence[Domains]) -> dict[str, tuple[Any, ...]]:
     match node:
         case operator.Source():
             found: dict[str, tuple[Any, ...]] = {}
@@ -38,8 +42,7 @@ def domains(node: Operator) -> dict[str, tuple[Any, ...]]:
                     found[name] = tuple(v for v in values if v in found.get(name, values))
             return found
         case operator.Project():
-            carried = {name: operator.carried(expression) for name, expression in node.columns}
-            return {name: below[0][old] for name, old in carried.items() if old in below[0]}
+            return {new: below[0][old] for old, names in node.renames.items() if old in below[0] for new in names}
         case operator.Map():
             return {name: below[0][name] for name in node.keeps if name in below[0]}
         case operator.Aggregate():

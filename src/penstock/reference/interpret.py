@@ -19,8 +19,10 @@ from penstock.reference.counted import CountedAggregate
 from penstock.reference.distinct import Distinct
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.join import Join
+from penstock.reference.joined_rows import RowsJoin
 from penstock.reference.landmark import LandmarkAggregate
 from penstock.reference.map import Map
+from penstock.reference.multijoin import MultiJoin
 from penstock.reference.operator import Running
 from penstock.reference.order import OrderBy
 from penstock.reference.project import Project
@@ -222,7 +224,9 @@ class Run:
             case operator.OrderBy() as order:
                 return OrderBy(order)
             case join.Join() as joined:
-                return Join(joined)
+                return Join(joined) if joined.rows is None else RowsJoin(joined)
+            case join.MultiJoin() as joined:
+                return MultiJoin(joined)
             case operator.Sink():
                 return Passing()
             case other:

@@ -11,9 +11,11 @@ from penstock.algebra.restriction import ANY, Range
 from penstock.algebra.window import LandmarkWindow
 from penstock.errors import UserError
 from penstock.reference.bucket import complete_landmarks, to_labels
+from penstock.reference.domain import domains
 from penstock.reference.grouping import Group, group_key, result_row
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.moment import from_tick, to_tick
+from penstock.reference.promises import Promises
 
 
 class LandmarkAggregate:
@@ -32,6 +34,7 @@ class LandmarkAggregate:
         self.declared, self.schema, self.window, self.on = declared, source.schema, window, window.on
         self.keys = tuple(k for k in declared.keys if k != window.label)
         self.label_type = declared.schema.type_of(window.label)
+        self.promised = Promises(source.schema, domains(source, but=[window.on]))
         self.groups: dict[tuple[Any, ...], Group] = {}
         #: Per group, the latest window end that was emitted.
         self.emitted: dict[tuple[Any, ...], int] = {}
@@ -45,6 +48,9 @@ class LandmarkAggregate:
         return []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        return [item for known in self.promised.add(pattern) for item in self._close(known)]
+
+    def _close(self, pattern: Pattern) -> Iterable[Item]:
         if not set(pattern.restricted) <= {self.on}:
             return []
         moment = pattern[self.on]

@@ -9,23 +9,31 @@ from typing import Any
 from penstock.algebra import operator
 from penstock.algebra.expression import evaluate_row
 from penstock.algebra.pattern import Pattern
+from penstock.reference.domain import domains
 from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.promises import Promises
 
 
 class Project:
     """One output attribute per (name, expression).
 
     A punctuation passes when every attribute it restricts is still there, under whatever name. If one of them is gone,
-    a later event could look just like those promised absent.
+    a later event could look just like those promised absent, unless it was promised for all its values.
     """
 
     def __init__(self, declared: operator.Project) -> None:
+        (source,) = declared.inputs
         self.declared = declared
+        carried = [name for _, e in declared.columns if (name := operator.carried(e)) is not None]
+        self.promised = Promises(source.schema, domains(source, but=carried))
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         return [Event({name: evaluate_row(e, event.row) for name, e in self.declared.columns})]
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        return [item for known in self.promised.add(pattern) for item in self._pass_on(known)]
+
+    def _pass_on(self, pattern: Pattern) -> Iterable[Item]:
         carriers = [
             [name for name, e in self.declared.columns if operator.carried(e) == attribute]
             for attribute in pattern.restricted

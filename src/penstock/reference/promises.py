@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Cut, Restriction
+from penstock.algebra.restriction import ANY, Restriction
 from penstock.algebra.schema import Schema
 from penstock.reference.domain import Domains
 from penstock.reference.summary import identity
@@ -35,8 +35,8 @@ class Value:
 class Piece:
     """The values between two cuts, none of which is null."""
 
-    low: Cut
-    high: Cut
+    low: tuple[int, Any, int]
+    high: tuple[int, Any, int]
 
     def matched_by(self, restriction: Restriction, kind: pa.DataType) -> bool:
         return any(low <= self.low and self.high <= high for low, high in restriction.extent(kind))

@@ -15,6 +15,7 @@ from penstock.algebra.operator import Source as Declared
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import Equal, greater, less
 from penstock.algebra.schema import Schema
+from penstock.algebra.types import coerce_value
 from penstock.errors import SchemaError, ViolationError
 from penstock.reference.agreement import Agreement
 from penstock.reference.item import Event, Item, Punctuate
@@ -127,6 +128,28 @@ class BoundsPromise:
         return self.patterns
 
 
+class DomainPromise:
+    """Other values than the listed ones never occur, nor does null."""
+
+    def __init__(self, promise: declaration.Domain, schema: Schema) -> None:
+        self.promise, self.schema = promise, schema
+        self.values = [coerce_value(v, schema.type_of(promise.attribute)) for v in promise.values]
+
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        value = row[self.promise.attribute]
+        if value in self.values:
+            return None
+        # Null and NaN cannot be named in a pattern: `*` alone matches them.
+        named = value is not None and value == value
+        return Pattern.by_name(self.schema, {self.promise.attribute: Equal(value)} if named else {})
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        return None
+
+    def assertions(self) -> list[Pattern]:
+        return []
+
+
 class InBandPromise:
     """A punctuation in a partition binds that partition; the source asserts what all its partitions have given."""
 
@@ -165,6 +188,8 @@ class Source:
                     self.promises.append((promise, WhenAllPromise(promise, declared.schema)))
                 case declaration.Bounds():
                     self.promises.append((promise, BoundsPromise(promise, declared.schema)))
+                case declaration.Domain():
+                    self.promises.append((promise, DomainPromise(promise, declared.schema)))
         self.promises.append((declaration.InBand(), self.in_band))
 
     def on_event(self, event: Event, partition: Hashable = 0) -> Iterable[Item]:

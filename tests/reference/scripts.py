@@ -1,0 +1,73 @@
+"""Punctuated streams for the tests: written out by hand, and random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from penstock.algebra.builder import Stream
+from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import ANY, Restriction, at_least, at_most, between, equal, less, one_of
+from penstock.algebra.schema import Schema
+from penstock.algebra.source import Domain
+from penstock.reference.interpret import Result, interpret
+from penstock.reference.item import Event, Item, breaches, events
+
+
+def stream(name: str, schema: str, time: str | None = None, **finite: tuple[Any, ...]) -> Stream:
+    """A source without a reader; `finite` lists all values of some attributes."""
+    promises = tuple(Domain(attribute, values) for attribute, values in finite.items())
+    return Stream(Source((), Schema.parse(schema, time), name=name, promises=promises))
+
+
+def arrivals(source: Stream, *items: Any) -> list[Any]:
+    """Rows as tuples, punctuations as text."""
+    return [Pattern.parse(i, source.schema) if isinstance(i, str) else source.schema.event(i) for i in items]
+
+
+def shown(items: Sequence[Item]) -> list[Any]:
+    return [tuple(i.row.values()) if isinstance(i, Event) else str(i.pattern) for i in items]
+
+
+def run(query: Stream, inputs: Mapping[str, Sequence[Any]], **options: Any) -> Result:
+    """Run a query and check that every stream in it keeps its word."""
+    result = interpret(query.operator, inputs, **options)
+    for node, items in result.streams.items():
+        assert not breaches(items), f"{node} breaks its word: {breaches(items)}"
+    return result
+
+
+def bag(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted(repr(tuple(r.values())) for r in rows)
+
+
+def let_in(result: Result, name: str) -> list[dict[str, Any]]:
+    """The events of a source that kept its promises."""
+    return events(result.streams[f"source:{name}"])
+
+
+SMALL = st.integers(0, 4)
+
+
+def restrictions() -> st.SearchStrategy[Restriction]:
+    return st.one_of(
+        SMALL.map(equal),
+        SMALL.map(at_most),
+        SMALL.map(less),
+        SMALL.map(at_least),
+        st.lists(SMALL, min_size=1, max_size=3).map(one_of),
+        st.tuples(SMALL, SMALL).map(lambda ends: between(min(ends), max(ends), True, True)),
+    )
+
+
+def scripts(declared: str, *, nulls: Sequence[str] = (), size: int = 9) -> st.SearchStrategy[list[Any]]:
+    """Events over small integers, and punctuations of all shapes among them, more often narrow than wide."""
+    schema = Schema.parse(declared)
+    values = {n: st.none() | SMALL if n in nulls else SMALL for n in schema.names}
+    parts = {n: st.just(ANY) | restrictions() for n in schema.names}
+    rows = st.fixed_dictionaries(values)
+    patterns = st.fixed_dictionaries(parts).map(lambda chosen: Pattern.by_name(schema, chosen))
+    return st.lists(st.one_of(rows, rows, patterns), max_size=size)

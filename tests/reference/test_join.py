@@ -1,0 +1,212 @@
+"""Joins of two streams against their definition: a loop over all pairs of all events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripts import arrivals, bag, let_in, run, scripts, shown, stream
+
+from penstock.algebra.builder import Stream
+from penstock.algebra.join import KINDS
+from penstock.reference.item import events, punctuations
+
+Row = dict[str, Any]
+LEFT, RIGHT = "t int, k int, v int", "t int, k int, w int"
+CUTS = st.none() | st.sets(st.integers(1, 18))
+
+
+def belong(left: Row, right: Row, band: Any, where: str | None, null_safe: bool) -> bool:
+    if left["k"] != right["k"] or (left["k"] is None and not null_safe):
+        return False
+    if band is not None:
+        if left["t"] is None or right["t"] is None:
+            return False
+        low, high = band
+        distance = right["t"] - left["t"]
+        if (low is not None and distance < low) or (high is not None and distance > high):
+            return False
+    v, w = left["v"], right["w"]
+    if where == "v > w":
+        return v is not None and w is not None and v > w
+    if where is not None:
+        return right["t"] is None or (v is not None and w is not None and v + w == 4)
+    return True
+
+
+def answer(how: str, lefts: list[Row], rights: list[Row], pairs: list[tuple[int, int]]) -> list[Row]:
+    """What a join of a kind makes of the pairs of positions that belong together."""
+    lonely_left = [i for i in range(len(lefts)) if i not in [p[0] for p in pairs]]
+    lonely_right = [j for j in range(len(rights)) if j not in [p[1] for p in pairs]]
+    if how in ("semi", "anti"):
+        return [a for i, a in enumerate(lefts) if (i in lonely_left) == (how == "anti")]
+    nothing: Row = dict.fromkeys(["t", "k", "v", "w"])
+    joined = [(lefts[i], rights[j]) for i, j in pairs]
+    joined += [(lefts[i], nothing) for i in lonely_left if how in ("left", "full")]
+    joined += [(nothing, rights[j]) for j in lonely_right if how in ("right", "full")]
+    return [
+        {"k": b["k"] if a is nothing else a["k"], "t": a["t"], "v": a["v"], "t_right": b["t"], "w": b["w"]}
+        for a, b in joined
+    ]
+
+
+def sides(finite: bool) -> tuple[Stream, Stream]:
+    if not finite:
+        return stream("l", LEFT), stream("r", RIGHT)
+    return stream("l", LEFT, k=(0, 1, 2)), stream("r", RIGHT, k=(0, 1, 2), w=(0, 1, 2, 3))
+
+
+@given(
+    left=scripts(LEFT, nulls=("t", "k", "v")),
+    right=scripts(RIGHT, nulls=("t", "k", "w")),
+    how=st.sampled_from(KINDS),
+    band=st.sampled_from([None, (0, 0), (-1, 2), (-2, -1), (None, 1), (0, None), (1, 3)]),
+    where=st.sampled_from([None, "v > w", "v + w = 4 or t_right is null"]),
+    null_safe=st.booleans(),
+    finite=st.booleans(),
+    cut=CUTS,
+)
+def test_all_kinds_end_with_the_batch_answer(
+    left: list[Any], right: list[Any], how: str, band: Any, where: str | None, null_safe: bool, finite: bool, cut: Any
+) -> None:
+    a, b = sides(finite)
+    times = {"between": band, "times": ("t", "t")} if band is not None else {}
+    declared = a.join(b, "k", how, where=where, **times).operator
+    query = Stream(replace(declared, null_safe=null_safe))  # type: ignore[call-arg]
+    result = run(query, {"l": left, "r": right}, ends=True, punctuate_at=cut, traced=False)
+    lefts, rights = let_in(result, "l"), let_in(result, "r")
+    pairs = [
+        (i, j)
+        for i, x in enumerate(lefts)
+        for j, y in enumerate(rights)
+        if belong(x, y, band, where, null_safe)
+    ]  # fmt: skip
+    assert bag(events(result.outputs)) == bag(answer(how, lefts, rights, pairs))
+    assert result.states["join-1"] == []
+    assert punctuations(result.outputs)[-1].restricted == ()
+    # Without punctuation everything is held to the end, and nothing else comes of it.
+    silent = run(query, {"l": lefts, "r": rights}, ends=True, punctuate_at=(), traced=False)
+    assert bag(events(silent.outputs)) == bag(events(result.outputs))
+
+
+@given(
+    left=scripts(LEFT, nulls=("t", "k", "v")),
+    right=scripts(RIGHT, nulls=("t", "k", "w")),
+    how=st.sampled_from(KINDS),
+    rows=st.tuples(*[st.none() | st.integers(1, 3)] * 2),
+    finite=st.booleans(),
+    cut=CUTS,
+)
+def test_windows_of_rows_end_with_the_batch_answer(
+    left: list[Any], right: list[Any], how: str, rows: Any, finite: bool, cut: Any
+) -> None:
+    a, b = sides(finite)
+    query = a.join(b, "k", how, rows=rows, times=("t", "t"), where="v is null or w is null or v != w")
+    result = run(query, {"l": left, "r": right}, ends=True, punctuate_at=cut, traced=False)
+    lefts, rights = let_in(result, "l"), let_in(result, "r")
+    pairs: list[tuple[int, int]] = []
+    for k in {x["k"] for x in lefts} - {None}:
+        line = [
+            (x["t"], side, [(v is None, v or 0) for v in x.values()], i)
+            for side, events_ in ((0, lefts), (1, rights))
+            for i, x in enumerate(events_)
+            if x["k"] == k and x["t"] is not None
+        ]
+        line.sort()
+        for place, (_, side, _, i) in enumerate(line):
+            before = [entry[3] for entry in line[:place] if entry[1] != side]
+            last = before if rows[1 - side] is None else before[-rows[1 - side] :]
+            pairs += [(i, j) if side == 0 else (j, i) for j in last]
+    pairs = [(i, j) for i, j in pairs if lefts[i]["v"] is None or lefts[i]["v"] != rights[j]["w"]]
+    assert bag(events(result.outputs)) == bag(answer(how, lefts, rights, pairs))
+    assert result.states["join-1"] == []
+    assert punctuations(result.outputs)[-1].restricted == ()
+
+
+@given(script=scripts(LEFT, nulls=("t", "k")), how=st.sampled_from(KINDS), cut=CUTS)
+def test_a_stream_joined_with_itself(script: list[Any], how: str, cut: Any) -> None:
+    source = stream("l", LEFT)
+    query = source.join(source, "k", how, between=(0, 2), times=("t", "t"))
+    result = run(query, {"l": script}, ends=True, punctuate_at=cut, traced=False)
+    rows = [{**row, "w": row["v"]} for row in let_in(result, "l")]
+    pairs = [(i, j) for i, x in enumerate(rows) for j, y in enumerate(rows) if belong(x, y, (0, 2), None, False)]
+    expected = answer(how, let_in(result, "l") if how in ("semi", "anti") else rows, rows, pairs)
+    assert bag(events(result.outputs)) == bag(expected)
+    assert result.states["join-1"] == []
+
+
+@given(left=scripts(LEFT, nulls=("k", "v")), right=scripts(LEFT, nulls=("k", "v")), cut=CUTS)
+def test_intersect_and_difference_are_those_of_sets(left: list[Any], right: list[Any], cut: Any) -> None:
+    a, b = stream("l", LEFT), stream("r", LEFT)
+    both = run(a.intersect(b), {"l": left, "r": right}, ends=True, punctuate_at=cut, traced=False)
+    only = run(a.difference(b), {"l": left, "r": right}, ends=True, punctuate_at=cut, traced=False)
+    lefts, rights = ({tuple(row.values()) for row in let_in(both, name)} for name in ("l", "r"))
+    assert bag(events(both.outputs)) == sorted(map(repr, lefts & rights))
+    assert bag(events(only.outputs)) == sorted(map(repr, lefts - rights))
+    assert all(held == [] for result in (both, only) for held in result.states.values())
+
+
+def test_an_event_joined_with_itself_comes_once() -> None:
+    source = stream("s", "k int, v string")
+    query = source.join(source, "k")
+    result = run(query, {"s": arrivals(source, (1, "a"), (1, "b"), (2, "c"), (None, "d"))})
+    assert bag(events(result.outputs)) == sorted(
+        map(repr, [(1, "a", "a"), (1, "a", "b"), (1, "b", "a"), (1, "b", "b"), (2, "c", "c")])
+    )
+
+
+def test_an_event_without_a_partner_leaves_when_none_can_come() -> None:
+    left, right = stream("l", "k int, v int"), stream("r", "k int, w int")
+    query = left.join(right, "k", "full")
+    result = run(
+        query,
+        {
+            "l": arrivals(left, (1, 10), (None, 11), (2, 12)),
+            "r": arrivals(right, (2, 20), "[1, *]", "[2, 7]", "[2, *]"),
+        },
+        order=["l", "l", "l", "r", "r", "r", "r"],
+    )
+    # Of the keys nothing is promised yet: more left events may come, and leave alone. They have no w, though.
+    assert shown(result.outputs) == [(None, 11, None), (2, 12, 20), (1, 10, None), "[2, *, 7]"]
+    assert [str(held) for held in result.states["join-1"]] == ["input 1: k 2, w 20 (has had a partner)"]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("inner", ["[1, *, *]"]),
+        ("left", ["[1, *, *]"]),
+        ("semi", ["[1, *]"]),
+        ("anti", ["[1, *]"]),
+        # The right side may still bring an event with key 1, which leaves alone.
+        ("right", []),
+        ("full", []),
+    ],
+)
+def test_a_promise_of_one_side(how: str, expected: list[str]) -> None:
+    left, right = stream("l", "k int, v int"), stream("r", "k int, w int")
+    result = run(left.join(right, "k", how), {"l": arrivals(left, "[1, *]")})
+    assert shown(result.outputs) == expected
+    both = run(left.join(right, "k", how), {"l": arrivals(left, "[1, *]"), "r": arrivals(right, "[{0, 1}, *]")})
+    last = events(both.outputs) or shown(both.outputs)[-1]
+    # Where right events count only as partners of left ones, or leave alone, they decide about 0 as well.
+    assert last == {"anti": "[1, *]", "semi": "[{0, 1}, *]", "left": "[1, *, *]", "full": "[1, *, *]"}.get(
+        how, "[{0, 1}, *, *]"
+    )
+
+
+def test_a_promise_on_another_attribute_waits_for_what_is_held() -> None:
+    left, right = stream("l", "k int, v int"), stream("r", "k int, w int")
+    sent = {"l": arrivals(left, (1, 5), "[*, 5]", "[*, 6]"), "r": arrivals(right, (1, 7), "[1, *]")}
+    result = run(left.join(right, "k"), sent, order=["l", "l", "l", "r", "r"])
+    assert shown(result.outputs) == ["[*, 6, *]", (1, 5, 7), "[*, 5, *]"]
+
+
+def test_two_promises_release_together_what_none_does_alone() -> None:
+    left, right = stream("l", "k int, v int"), stream("r", "k int, side string", side=("in", "out"))
+    sent = {"l": arrivals(left, (1, 5)), "r": arrivals(right, "[1, 'in']", "[{1, 2}, 'out']")}
+    result = run(left.join(right, "k", "left"), sent, order=["l", "r", "r"])
+    assert shown(result.outputs) == ["[1, *, 'in']", (1, 5, None), "[{1, 2}, *, 'out']"]
