@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Bounds, Disorder, Promise
+from penstock.algebra.source import Bounds, Disorder, Domain, Promise
 from penstock.engine.source.fit import Fit, fit
 from penstock.engine.source.ticks import to_tick
 
@@ -96,6 +96,8 @@ def _nulls(group: Any, leaf: int) -> int | None:
 
 def _inside(group: Any, leaves: dict[str, int], arrow: pa.Schema, promises: Sequence[Promise]) -> bool:
     for promise in promises:
+        if isinstance(promise, Domain):
+            return False  # an event whose value is not listed raises no maximum, and statistics do not tell of it
         if not isinstance(promise, Bounds):
             continue
         span = _span(group, leaves, arrow, promise.attribute) if promise.attribute in leaves else None

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from penstock.algebra.operator import Source
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Disorder, Generated
+from penstock.algebra.source import Bounds, Disorder, Domain, Generated
 from penstock.engine.source.split import Split
 from penstock.engine.source.ticks import Ticks
 from penstock.errors import UserError, did_you_mean
@@ -204,6 +204,8 @@ class GeneratedReader:
         time_columns = [name for name, kind, _ in self.reader.columns if kind == "time"]
         if not promised or promised[0] not in time_columns:
             return None
+        if any(isinstance(p, Bounds | Domain) for p in self.source.promises):
+            return None  # an event that is forbidden raises no maximum
         if not pa.types.is_timestamp(self.source.schema.type_of(promised[0])):
             return None
         spacing = _SECOND * self.reader.partitions / (self.reader.rate or 1_000.0)

@@ -8,7 +8,20 @@ from typing import Any
 
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Disorder, InBand, Promise, WhenAll
+from penstock.algebra.source import (
+    Adaptive,
+    After,
+    Disorder,
+    InBand,
+    Monitored,
+    Once,
+    Promise,
+    WhenAll,
+    WithinRows,
+)
+from penstock.engine.source.keys import KeyState
+from penstock.engine.source.ledger import Ledger
+from penstock.engine.source.monitor import Seen
 
 KeyHighs = tuple[tuple[int | None, ...], ...]
 
@@ -19,13 +32,23 @@ class Known:
 
     `highs`: greatest tick so far in the source partition, per attribute whose disorder is promised. `floors`: what
     the source had asserted when the partition first appeared. `keys`: greatest tick per listed key, one tuple for
-    each `WhenAll`, in the order of its keys; these hold for the whole source. `punctuations`: given in band so far.
+    each `WhenAll`, in the order of its keys; these hold for the whole source. `punctuations`: given in band so far,
+    but for those that only name values: `values`. `over`: one for each promise of ending keys, for the whole source.
+    `limits`: how far each partition is, None before its first event, per attribute that keys end by. `tops`: the
+    greatest ticks, per attribute promised to be in order within some rows. `slacks`: the measured slack of this epoch.
+    `seen`: what the measuring of disorder goes on from.
     """
 
     highs: Mapping[str, int] = field(default_factory=dict)
     floors: Mapping[str, int] = field(default_factory=dict)
     keys: KeyHighs = ()
     punctuations: PunctuationSet | None = None
+    values: tuple[Ledger, ...] = ()
+    over: tuple[KeyState, ...] = ()
+    limits: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    tops: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    slacks: Mapping[str, int] = field(default_factory=dict)
+    seen: Mapping[str, Seen] = field(default_factory=dict)
 
     def raised(self, attribute: str, high: int) -> Known:
         """The same with a greater maximum."""
@@ -37,12 +60,29 @@ class Known:
             "floors": dict(self.floors),
             "keys": [list(k) for k in self.keys],
             "punctuations": self.punctuations.to_json() if self.punctuations is not None else [],
+            "values": [v.to_json() for v in self.values],
+            "over": [k.to_json() for k in self.over],
+            "limits": {a: dict(limits) for a, limits in self.limits.items()},
+            "tops": {a: list(top) for a, top in self.tops.items()},
+            "slacks": dict(self.slacks),
+            "seen": {a: list(s.top) for a, s in self.seen.items()},
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any], schema: Schema) -> Known:
         given = PunctuationSet.from_json(stored["punctuations"], schema) if stored["punctuations"] else None
-        return cls(dict(stored["highs"]), dict(stored["floors"]), tuple(map(tuple, stored["keys"])), given)
+        return cls(
+            dict(stored["highs"]),
+            dict(stored["floors"]),
+            tuple(map(tuple, stored["keys"])),
+            given,
+            tuple(Ledger.from_json(v, schema) for v in stored["values"]),
+            tuple(KeyState.from_json(k, schema) for k in stored["over"]),
+            dict(stored["limits"]),
+            dict(stored["tops"]),
+            dict(stored["slacks"]),
+            {a: Seen(tuple(top)) for a, top in stored["seen"].items()},
+        )
 
 
 def chained(promises: Sequence[Promise], exact: bool) -> str:
@@ -53,9 +93,10 @@ def chained(promises: Sequence[Promise], exact: bool) -> str:
     >>> chained([Disorder("ts", 5)], exact=True), chained([Disorder("ts", 5)], exact=False)
     ('no', 'partition')
     """
-    if any(isinstance(p, WhenAll) for p in promises):
+    if any(isinstance(p, WhenAll | After | Once) for p in promises):
         return "source"
     disorders = sum(isinstance(p, Disorder) for p in promises)
-    if any(isinstance(p, InBand) for p in promises) or disorders > 1 or (disorders and not exact):
+    measured = any(isinstance(p, InBand | Adaptive | WithinRows | Monitored) for p in promises)
+    if measured or disorders > 1 or (disorders and not exact):
         return "partition"
     return "no"

@@ -13,12 +13,26 @@ import pyarrow.parquet as pq
 
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Bounds, Disorder, Generated, InBand, Promise, WhenAll
+from penstock.algebra.source import (
+    Adaptive,
+    After,
+    Bounds,
+    Disorder,
+    Domain,
+    Generated,
+    InBand,
+    Monitored,
+    Once,
+    Promise,
+    WhenAll,
+    WithinRows,
+)
 from penstock.algebra.types import type_text
 from penstock.engine.source.fit import Fit, Mask, convert, fit
 from penstock.engine.source.generate import generate_rows, split_rows
 from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters
 from penstock.engine.source.place import fingerprint, first_line, locate
+from penstock.engine.source.points import ValuePoints
 from penstock.engine.source.rows import Rows
 from penstock.engine.source.split import Split
 from penstock.engine.source.text import read_csv, read_json
@@ -30,9 +44,9 @@ from penstock.errors import PenstockError, SchemaError, SourceError, UserError, 
 class Batch:
     """What a split holds, in arrival order.
 
-    `punctuations` are pairs of a position in the table and the pattern that stands before that row. `numbers` are
-    the rows' numbers in their file, or None when they count up from `first`. `whole` gives rows with all their
-    attributes when `table` holds only some.
+    `punctuations` are pairs of a position in the table and the pattern that stands before that row; `values` are those
+    that only name values, taken together. `numbers` are the rows' numbers in their file, or None when they count up
+    from `first`. `whole` gives rows with all their attributes when `table` holds only some.
     """
 
     table: pa.Table
@@ -41,6 +55,7 @@ class Batch:
     first: int = 0
     numbers: Ticks | None = None
     whole: Callable[[Ticks], pa.Table] | None = None
+    values: tuple[ValuePoints, ...] = ()
 
     def row_numbers(self, positions: Ticks) -> list[int]:
         """The numbers, in their file, of rows of the table."""
@@ -63,8 +78,12 @@ def columns_to_read(schema: Schema, needed: Iterable[str] | None, promises: Sequ
         return schema.names  # a punctuation in band may restrict any attribute
     wanted = set(needed) | set(schema.times)
     for promise in promises:
-        if isinstance(promise, Disorder | Bounds):
+        if isinstance(promise, Disorder | Adaptive | WithinRows | Monitored | Bounds | Domain):
             wanted.add(promise.attribute)
+        elif isinstance(promise, After):
+            wanted |= {promise.key, promise.attribute}
+        elif isinstance(promise, Once):
+            wanted.add(promise.key)
         elif isinstance(promise, WhenAll):
             wanted |= {promise.key, promise.past}
     return tuple(n for n in schema.names if n in wanted)

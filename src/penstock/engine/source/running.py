@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import insort
+
 import numpy as np
 
 from penstock.engine.source.ticks import Ticks
@@ -71,12 +73,69 @@ def below_running_max_by_key(ticks: Ticks, codes: Ticks, prefixes: Ticks, slack:
     ends = np.append(starts[1:], len(order)) - 1
     before = np.empty(len(values), np.int64)
     before[order[1:]] = greatest[:-1]  # wrong at the first of a group only, and that is no event
-    limits = _less(before[keys:], slack)
+    limits = less_slack(before[keys:], slack)
     found = np.flatnonzero(ticks < limits)
     return found, limits[found], greatest[ends]
 
 
-def _less(values: Ticks, slack: int) -> Ticks:
+def less_slack(values: Ticks, slack: int) -> Ticks:
     """values − slack, stopping at the lowest value instead of wrapping around."""
     result: Ticks = np.where(values < LOWEST + slack, np.int64(LOWEST), values - np.int64(slack))
     return result
+
+
+def limits_before(ticks: Ticks, prefix: int, slack: int, floor: int = LOWEST) -> Ticks:
+    """For each position the greatest value before it less the slack, not below the floor.
+
+    >>> limits_before(np.array([10, 4, 12]), prefix=9, slack=3).tolist()
+    [6, 7, 7]
+    """
+    running = np.empty(len(ticks), np.int64)
+    if len(ticks):
+        running[0] = prefix
+        np.maximum.accumulate(np.maximum(ticks[:-1], prefix), out=running[1:])
+    return np.maximum(less_slack(running, min(slack, _HIGHEST)), floor)
+
+
+def below_kth_greatest(ticks: Ticks, top: Ticks, k: int) -> tuple[Ticks, Ticks, Ticks]:
+    """Positions of the values with more than `k` greater ones before them.
+
+    `top` are the k + 1 greatest values so far, or all if there are fewer. Returns the positions, the limit that each
+    falls below, and the greatest values in the end.
+
+    >>> found, limits, top = below_kth_greatest(np.array([9, 10, 8, 7]), np.array([5]), 2)
+    >>> found.tolist(), limits.tolist(), top.tolist()
+    ([3], [8], [8, 9, 10])
+    """
+    found: list[int] = []
+    limits: list[int] = []
+    # Most stretches hold no such value, which one look at the least value tells; the others are halved.
+    stretches = [(start, min(start + _BLOCK, len(ticks))) for start in range(0, len(ticks), _BLOCK)][::-1]
+    while stretches:
+        start, stop = stretches.pop()
+        block = ticks[start:stop]
+        after = greatest(top, block, k + 1)
+        if len(after) <= k or int(block.min()) >= int(after[0]):
+            top = after
+        elif stop - start > 64:
+            middle = (start + stop) // 2
+            stretches += [(middle, stop), (start, middle)]
+        else:
+            held = top.tolist()
+            for i, value in enumerate(block.tolist(), start):
+                if len(held) > k and value < held[0]:
+                    found.append(i)
+                    limits.append(held[0])
+                else:
+                    insort(held, value)
+                    del held[: max(0, len(held) - k - 1)]
+            top = np.array(held, np.int64)
+    return np.array(found, np.int64), np.array(limits, np.int64), top
+
+
+def greatest(top: Ticks, more: Ticks, count: int) -> Ticks:
+    """The greatest values of two lists, ascending."""
+    together = np.concatenate([top, more])
+    if len(together) > count:
+        together = np.partition(together, len(together) - count)[len(together) - count :]
+    return np.sort(together)
