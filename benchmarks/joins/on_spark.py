@@ -1,0 +1,109 @@
+"""The join in plain Structured Streaming, tuned for one machine with two cores."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from typing import Any
+
+from benchmarks.contestant import ROCKSDB, TUNED, native_session
+from benchmarks.joins.turn import Answer, Job, take_turns
+from benchmarks.trips import ENDS, LONGEST_HOURS, SLACK_MINUTES, STARTS
+
+PAIR = "ts timestamp, key bigint, seq bigint, value double"
+
+#: On top of what suits every query on a local disk.
+SETTINGS = {
+    **TUNED,
+    "spark.sql.shuffle.partitions": "2",
+    # An inner join has nothing to say when only the watermark moves.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",
+}
+ROCKS = {
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+def _stream(spark: Any, path: str, schema: str) -> Any:
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(path)
+
+
+def _pairs(spark: Any, job: Job) -> Any:
+    from pyspark.sql import functions as sql
+
+    left, right = (_stream(spark, job[side], PAIR) for side in ("left", "right"))
+    right = right.select(*(sql.col(c).alias(f"{c}_right") for c in right.columns))
+    on = left["key"] == right["key_right"]
+    if job["band"] is not None:
+        left, right = left.withWatermark("ts", "1 second"), right.withWatermark("ts_right", "1 second")
+        width = f"make_dt_interval(0, 0, 0, {job['band'] / 1000})"
+        on = on & sql.expr(f"ts_right BETWEEN ts - {width} AND ts + {width}")
+    return left.join(right, on).drop("key_right")
+
+
+def _trips(spark: Any, job: Job) -> Any:
+    from pyspark.sql import functions as sql
+
+    starts = _stream(spark, job["left"], STARTS).where("trip IS NOT NULL")
+    ends = _stream(spark, job["right"], ENDS).where("trip IS NOT NULL")
+    ends = ends.withColumnsRenamed({"trip": "trip_right", "ts": "ts_right"})
+    on = starts["trip"] == ends["trip_right"]
+    if job["band"] is not None:
+        slack = f"{SLACK_MINUTES} minutes"
+        starts, ends = starts.withWatermark("ts", slack), ends.withWatermark("ts_right", slack)
+        on = on & sql.expr(f"ts_right BETWEEN ts AND ts + INTERVAL '{LONGEST_HOURS}' HOUR")
+    return starts.join(ends, on).drop("trip_right")
+
+
+def run(spark: Any, job: Job) -> Answer:
+    for key in ROCKS:
+        spark.conf.unset(key)
+    settings = {**SETTINGS, **(ROCKS if job["store"] == "rocksdb" else {}), **job.get("settings", {})}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    checkpoint = tempfile.mkdtemp(prefix="native-")
+    began = time.perf_counter()
+    frame = _trips(spark, job) if job["kind"] == "trips" else _pairs(spark, job)
+    query = (
+        frame.writeStream.outputMode("append")
+        .option("checkpointLocation", checkpoint)
+        .format("parquet")
+        .option("path", job["out"])
+        .trigger(availableNow=True)
+        .start()
+    )
+    done = query.awaitTermination(job["limit"])
+    seconds = time.perf_counter() - began
+    if not done:
+        query.stop()
+    if query.exception() is not None:
+        raise query.exception()
+    batches = [p for p in query.recentProgress if p["numInputRows"]]
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    return {
+        "seconds": seconds,
+        "done": bool(done),
+        "epochs": [
+            {
+                "seconds": p["durationMs"]["triggerExecution"] / 1e3,
+                "rows": p["numInputRows"],
+                "state_rows": p["stateOperators"][0]["numRowsTotal"],
+                "state_bytes": p["stateOperators"][0]["memoryUsedBytes"],
+            }
+            for p in batches
+        ],
+        "dropped": sum(s["numRowsDroppedByWatermark"] for p in batches for s in p["stateOperators"]),
+    }
+
+
+def main() -> None:
+    spark = native_session()
+    take_turns("spark", lambda job: run(spark, job))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
