@@ -169,6 +169,10 @@ def test_text_is_left_alone_until_it_has_settled(tmp_path: Path, storage: Storag
     write(file, [{"sku": "a", "price": 2}])
     os.utime(file)  # written just now
     assert keeper.refresh(storage) == before
+    again = TableKeeper({"items": ITEMS.read_csv(str(file), settle=3600)})
+    again.restore(before)
+    assert again.refresh(storage) == before
+    assert prices(storage, again.refresh(storage, settled=True)) == {"a": 2}
     touch(file)  # written long ago
     assert prices(storage, keeper.refresh(storage)) == {"a": 2}
     assert keeper.warnings == []

@@ -68,12 +68,15 @@ class TableKeeper:
         self.warnings: list[str] = [] if warnings is None else warnings
         self._kept = {name: Kept() for name in self.tables}
 
-    def refresh(self, storage: Storage) -> dict[str, str]:
-        """The snapshot of each table as it is now, by the table's name."""
+    def refresh(self, storage: Storage, settled: bool = False) -> dict[str, str]:
+        """The snapshot of each table as it is now, by the table's name.
+
+        With `settled`, nobody is writing any more: a bounded run takes files as they are, as it does with streams.
+        """
         for name, table in self.tables.items():
             kept = self._kept[name]
             try:
-                kept = self._refreshed(storage, table, kept)
+                kept = self._refreshed(storage, table, kept, settled)
             except PenstockError as error:
                 if kept.snapshot is None:
                     raise
@@ -102,7 +105,7 @@ class TableKeeper:
     def _names(self) -> dict[str, str]:
         return {name: kept.snapshot for name, kept in self._kept.items() if kept.snapshot is not None}
 
-    def _refreshed(self, storage: Storage, table: Table, kept: Kept) -> Kept:
+    def _refreshed(self, storage: Storage, table: Table, kept: Kept, settled: bool) -> Kept:
         if isinstance(table.reader, Framed):
             every, now = table.reader.every, time.monotonic()
             if kept.read_at is not None and (every is None or now - kept.read_at < every / 1e6):
@@ -115,7 +118,7 @@ class TableKeeper:
         look = look_at(table, table.reader)
         if look == kept.look and kept.snapshot is not None:
             return replace(kept, pending=None)
-        if kept.snapshot is not None:
+        if kept.snapshot is not None and not settled:
             since = kept.pending[1] if kept.pending is not None and kept.pending[0] == look else time.monotonic()
             if not _settled(table.reader, look, since):
                 return replace(kept, pending=(look, since))
