@@ -230,6 +230,10 @@ class OneOf(Restriction):
     def _arrays(self) -> dict[pa.DataType, pa.Array]:
         return {}
 
+    @cached_property
+    def _ticks(self) -> dict[pa.DataType, npt.NDArray[np.int64] | None]:
+        return {}
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -241,10 +245,9 @@ class OneOf(Restriction):
 
     def ticks(self, t: pa.DataType) -> npt.NDArray[np.int64] | None:
         """The values as integers of which neighbours differ by one, for types where that is quick to say."""
-        if "_ticks" not in self.__dict__:
-            self.__dict__["_ticks"] = ticks_of(self.values, t)
-        found: npt.NDArray[np.int64] | None = self.__dict__["_ticks"]
-        return found
+        if t not in self._ticks:
+            self._ticks[t] = ticks_of(self.values, t)
+        return self._ticks[t]
 
     def matches(self, value: Any) -> bool:
         return value is not None and value in self.known
@@ -446,8 +449,8 @@ def listed(
     object.__setattr__(made, "values", values)
     if t is not None:
         made.__dict__["_type"] = t
-    if ticks is not None:
-        made.__dict__["_ticks"] = ticks
+        if ticks is not None:
+            made._ticks[t] = ticks
     return made
 
 
