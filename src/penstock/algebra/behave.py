@@ -11,11 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.algebra.operator import Distinct, OrderBy, Union
+from penstock.algebra.describe import Describer
+from penstock.algebra.domain import domains
+from penstock.algebra.operator import Distinct, Operator, OrderBy, Union
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
+from penstock.algebra.through import through
 
 
 def maximal(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
@@ -84,6 +87,30 @@ class UnionBehaviour(Behaviour):
         self.said = PunctuationSet.from_json(stored["said"], self.schema)
 
 
+class DescribingBehaviour(Behaviour):
+    """For group-by and projection: only promises about whole groups, or about what is left of an event, say anything.
+
+    A promise speaks of whole groups by itself, or together with others that cover the rest of a finite domain.
+    """
+
+    def __init__(self, operator: Operator, attributes: Sequence[str]) -> None:
+        (below,) = operator.inputs
+        self.operator = operator
+        self.describer = Describer(below.schema, attributes, domains(below))
+
+    def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
+        (patterns,) = arrived
+        if not patterns:
+            return ()
+        return maximal(q for p in self.describer.add(patterns) for q in through(self.operator, p))
+
+    def to_json(self) -> dict[str, Any]:
+        return self.describer.to_json()
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        self.describer.restore(stored)
+
+
 class DistinctBehaviour(Behaviour):
     """Keeps what no punctuation has matched so far; passes every punctuation on."""
 
@@ -113,8 +140,8 @@ class OrderBehaviour(Behaviour):
     With slack the operator does not wait for punctuation, so it knows nothing about what is to come but the end.
     """
 
-    def __init__(self, operator: OrderBy, domains: Mapping[str, Any]) -> None:
-        self.operator, self.schema, self.domains = operator, operator.schema, domains
+    def __init__(self, operator: OrderBy) -> None:
+        self.operator, self.schema, self.domains = operator, operator.schema, domains(operator)
         self.given = PunctuationSet(self.schema)
         self.done = PunctuationSet(self.schema)
         self.fresh: list[Pattern] = []

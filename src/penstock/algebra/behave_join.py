@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.algebra.behave import Behaviour, maximal
+from penstock.algebra.describe import Describer
+from penstock.algebra.domain import domains
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import lists_keys, meeting_of
 from penstock.algebra.orders import Answer, Orders
@@ -20,10 +22,14 @@ ASK_EACH = 64
 class JoinBehaviour(Behaviour):
     """Purge, drop and propagate for joins on keys and bands; see `meet` for the reasons."""
 
-    def __init__(self, operator: Join | MultiJoin, describers: Sequence[Any] = (), asks: bool = True) -> None:
+    def __init__(self, operator: Join | MultiJoin, asks: bool = True) -> None:
         self.meeting = meeting_of(operator)
+        self.asks = asks
         sides = self.meeting.sides
-        self.describers, self.asks = describers, asks
+        self.describers = [
+            Describer(s.schema, s.keys if s.time is None else (*s.keys, s.time), domains(below))
+            for s, below in zip(sides, operator.inputs, strict=True)
+        ]
         self.given = [PunctuationSet(s.schema) for s in sides]
         self.useful = [PunctuationSet(s.schema) for s in sides]
         # toward[h][k]: rows of k that h alone has settled; with two inputs that is all there is to it.
@@ -60,10 +66,7 @@ class JoinBehaviour(Behaviour):
 
     def _useful(self, k: int, patterns: Sequence[Pattern]) -> list[Pattern]:
         """New promises of one input that speak of its key and time alone, by themselves or with earlier ones."""
-        side = self.meeting.sides[k]
-        found = [p for p in patterns if side.useful(p)]
-        if self.describers and len(found) < len(patterns):
-            found += self.describers[k].add([p for p in patterns if not side.useful(p)])
+        found = list(self.describers[k].add(patterns))
         before = set(self.useful[k])
         self.useful[k] = self.useful[k].add(*found)
         # What has grown together says more than its parts.

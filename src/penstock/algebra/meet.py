@@ -46,10 +46,6 @@ class Side:
     def unit(self) -> Unit | None:
         return None if self.time is None else unit_of(self.schema.type_of(self.time))
 
-    def useful(self, pattern: Pattern) -> bool:
-        """Whether a promise of this side alone can settle rows of another."""
-        return pattern.describes(self.keys if self.time is None else (*self.keys, self.time))
-
     def lift(self, pattern: Pattern, output: Schema) -> Pattern | None:
         """The promise in terms of the output, None if it speaks of attributes that are not there."""
         if not all(n in self.lifted for n in pattern.restricted):

@@ -7,80 +7,33 @@ promises have a behaviour for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.algebra.behave import Behaviour, DistinctBehaviour, OrderBehaviour, UnionBehaviour, maximal
+from penstock.algebra.behave import (
+    Behaviour,
+    DescribingBehaviour,
+    DistinctBehaviour,
+    OrderBehaviour,
+    UnionBehaviour,
+    maximal,
+)
 from penstock.algebra.behave_join import JoinBehaviour, RowsJoinBehaviour
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
-    Bucket,
     Distinct,
-    Map,
     Operator,
     OrderBy,
     Project,
-    Select,
-    Sink,
     Union,
 )
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
-from penstock.algebra.window import LandmarkWindow
+from penstock.algebra.through import through
 
 Punctuations = dict[str, tuple[Pattern, ...]]
-
-
-def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
-    """The punctuations that one punctuation becomes behind a stateless operator or an aggregate."""
-    match operator:
-        case Select() | Sink():
-            yield Pattern(operator.schema, pattern.restrictions)
-        case Project():
-            yield from _through_project(operator, pattern)
-        case Map():
-            if set(pattern.restricted) <= set(operator.keeps):
-                yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
-        case Bucket():
-            yield from _through_bucket(operator, pattern)
-        case Aggregate():
-            # A punctuation that also restricts something else than the groups says nothing about whole groups.
-            if pattern.describes(operator.keys) and _ends_groups(operator, pattern):
-                yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
-        case _:
-            raise AssertionError(f"no rule for {operator.kind}")
-
-
-def _ends_groups(operator: Aggregate, pattern: Pattern) -> bool:
-    """Whether no further result can match: a landmark window goes on for a key even when no event of it can come."""
-    below = operator.inputs[0]
-    if isinstance(below, Bucket) and isinstance(below.window, LandmarkWindow):
-        return set(pattern.restricted) <= {below.window.label}
-    return True
-
-
-def _through_project(operator: Project, pattern: Pattern) -> Iterator[Pattern]:
-    renames = operator.renames
-    if not all(n in renames for n in pattern.restricted):
-        return  # Dropped or computed: what is left would promise more than the input did.
-    for names in product(*(renames[n] for n in pattern.restricted)):
-        yield pattern.onto(operator.schema, dict(zip(pattern.restricted, names, strict=True)))
-
-
-def _through_bucket(operator: Bucket, pattern: Pattern) -> Iterator[Pattern]:
-    same = {n: n for n in pattern.restricted}
-    yield pattern.onto(operator.schema, same)
-    on, window = operator.window.on, operator.window
-    if on is None or on not in pattern.restricted:
-        return
-    labels = window.closed_by(pattern[on])
-    if labels is None:
-        return
-    kept = {n: pattern[n] for n in pattern.restricted if n != on}
-    yield Pattern.by_name(operator.schema, {**kept, window.label: labels})
 
 
 class Propagation:
@@ -141,10 +94,14 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
     match operator:
         case Union():
             return UnionBehaviour(operator)
+        case Aggregate():
+            return DescribingBehaviour(operator, operator.keys)
+        case Project():
+            return DescribingBehaviour(operator, tuple(operator.renames))
         case Distinct():
             return DistinctBehaviour(operator)
         case OrderBy():
-            return OrderBehaviour(operator, {})
+            return OrderBehaviour(operator)
         case Join():
             return JoinBehaviour(operator, asks=heard) if operator.rows is None else RowsJoinBehaviour(operator)
         case MultiJoin():

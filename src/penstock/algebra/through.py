@@ -1,0 +1,59 @@
+"""What one punctuation becomes behind an operator that needs no memory for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.window import LandmarkWindow
+
+
+def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
+    """The punctuations that one punctuation becomes behind a stateless operator or an aggregate."""
+    match operator:
+        case Select() | Sink():
+            yield Pattern(operator.schema, pattern.restrictions)
+        case Project():
+            yield from _through_project(operator, pattern)
+        case Map():
+            if set(pattern.restricted) <= set(operator.keeps):
+                yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
+        case Bucket():
+            yield from _through_bucket(operator, pattern)
+        case Aggregate():
+            # A punctuation that also restricts something else than the groups says nothing about whole groups.
+            if pattern.describes(operator.keys) and _ends_groups(operator, pattern):
+                yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
+        case _:
+            raise AssertionError(f"no rule for {operator.kind}")
+
+
+def _ends_groups(operator: Aggregate, pattern: Pattern) -> bool:
+    """Whether no further result can match: a landmark window goes on for a key even when no event of it can come."""
+    below = operator.inputs[0]
+    if isinstance(below, Bucket) and isinstance(below.window, LandmarkWindow):
+        return set(pattern.restricted) <= {below.window.label}
+    return True
+
+
+def _through_project(operator: Project, pattern: Pattern) -> Iterator[Pattern]:
+    renames = operator.renames
+    if not all(n in renames for n in pattern.restricted):
+        return  # Dropped or computed: what is left would promise more than the input did.
+    for names in product(*(renames[n] for n in pattern.restricted)):
+        yield pattern.onto(operator.schema, dict(zip(pattern.restricted, names, strict=True)))
+
+
+def _through_bucket(operator: Bucket, pattern: Pattern) -> Iterator[Pattern]:
+    same = {n: n for n in pattern.restricted}
+    yield pattern.onto(operator.schema, same)
+    on, window = operator.window.on, operator.window
+    if on is None or on not in pattern.restricted:
+        return
+    labels = window.closed_by(pattern[on])
+    if labels is None:
+        return
+    kept = {n: pattern[n] for n in pattern.restricted if n != on}
+    yield Pattern.by_name(operator.schema, {**kept, window.label: labels})
