@@ -11,6 +11,7 @@ from penstock.algebra.builder import Stream
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
+from penstock.algebra.source import Domain
 from penstock.reference.interpret import Result, interpret
 from penstock.reference.item import Event, Item, Punctuate, breaches, events, is_grammatical
 
@@ -152,3 +153,41 @@ def test_count_punctuated_by_key() -> None:
     assert shown(result.streams["bucket-1"])[-1] == "[*, 1, *, *]"
     assert shown(result.streams["project-1"])[-1] == "[*, 1, *]"
     assert shown(result.outputs) == [(minute, 1, 2, 1), (minute, 1, 3, 1), "[*, 1, *, *]"]
+
+
+def test_sensors_that_are_all_known_close_the_hour_together() -> None:
+    promises = (Domain("sensor", (3, 4)),)
+    sensor = Stream(Source((), Schema.parse(SENSOR), name="sensor", promises=promises))
+    query = sensor.group_by("hour").agg(top="max(temp)")
+    items = [(3, 75, 1, 15), (4, 80, 1, 20), (3, 76, 2, 0), "[3, *, 1, *]", "[4, *, {0, 1, 2}, *]"]
+    alone = run(query, {"sensor": arrivals(sensor, *items[:4])})
+    assert alone.outputs == []
+    together = run(query, {"sensor": arrivals(sensor, *items)})
+    assert shown(together.outputs) == [(1, 80), "[1, *]"]
+    assert [held.key for held in together.states["aggregate-1"]] == [(2,)]
+    # Behind the union of two such streams all their sensors must have spoken.
+    other = Stream(Source((), Schema.parse(SENSOR), name="other", promises=(Domain("sensor", (5,)),)))
+    both = sensor.union(other.rename(minute="m").rename(m="minute")).group_by("hour").agg(top="max(temp)")
+    spoken = {"sensor": arrivals(sensor, *items), "other": arrivals(other, (5, 90, 1, 1), "[5, *, 1, *]")}
+    assert shown(run(both, spoken).outputs) == []
+    spoken["other"] = arrivals(other, (5, 90, 1, 1), "[{3, 4, 5}, *, 1, *]")
+    assert shown(run(both, {**spoken, "sensor": arrivals(sensor, *items, "[5, *, *, *]")}).outputs) == [
+        (1, 90),
+        "[1, *]",
+    ]
+
+
+def test_an_event_outside_its_domain_is_no_event() -> None:
+    sensor = Stream(Source((), Schema.parse(SENSOR), name="sensor", promises=(Domain("sensor", (3, 4)),)))
+    result = run(sensor, {"sensor": arrivals(sensor, (5, 75, 1, 15), (None, 75, 1, 15), (4, 75, 1, 15))})
+    assert shown(result.outputs) == [(4, 75, 1, 15)]
+    assert [(letter.kind, str(letter.breaks)) for letter in result.dead_letters] == [
+        ("forbidden", "[5, *, *, *]"),
+        ("forbidden", "[*, *, *, *]"),
+    ]
+
+
+def test_a_dropped_attribute_that_was_promised_for_all_its_values() -> None:
+    sensor = Stream(Source((), Schema.parse(SENSOR), name="sensor", promises=(Domain("sensor", (3, 4)),)))
+    items = arrivals(sensor, "[3, *, 1, *]", "[4, *, <= 2, *]")
+    assert shown(run(sensor.select("hour", "temp"), {"sensor": items}).outputs) == ["[1, *]"]
