@@ -31,6 +31,7 @@ Ticks = npt.NDArray[Any]
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 #: Ranges of candidates longer than this are narrowed by time before they are spelled out.
 _SHORT = 4
+_LONG = 512
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
@@ -102,8 +103,12 @@ def ranges(needles: Hashes, hay: Hashes) -> tuple[Positions, Positions, Position
 def expand(begin: Positions, end: Positions, chunk: int = CHUNK) -> Iterator[tuple[Positions, Positions]]:
     """(number of the range, position in it) for all positions of all ranges, in pieces of about `chunk`."""
     counts = end - begin
+    if len(counts) <= chunk and bool((counts == 1).all()):
+        if len(counts):
+            yield np.arange(len(counts)), begin
+        return
     total = np.cumsum(counts)
-    if not len(total) or not total[-1]:
+    if not total[-1]:
         return
     cuts = np.searchsorted(total, np.arange(chunk, total[-1] + chunk, chunk), side="left") + 1
     first = 0
@@ -167,14 +172,25 @@ def narrow(
     ticks: Ticks, begin: Positions, end: Positions, times: Ticks, low: int | None, high: int | None
 ) -> tuple[Positions, Positions]:
     """The ranges cut down to ticks in [time + low, time + high], where they are long. Never too narrow."""
-    long = np.flatnonzero(end - begin > _SHORT)
-    if not len(long):
+    length = end - begin
+    if not bool((length > _SHORT).any()):
         return begin, end
     begin, end = begin.copy(), end.copy()
+    some = np.flatnonzero((length > _SHORT) & (length <= _LONG))
     if low is not None:
-        begin[long] = _bisect(ticks, begin[long], end[long], shifted(times[long], low), behind=False)
+        begin[some] = _bisect(ticks, begin[some], end[some], shifted(times[some], low), behind=False)
     if high is not None:
-        end[long] = _bisect(ticks, begin[long], end[long], shifted(times[long], high), behind=True)
+        end[some] = _bisect(ticks, begin[some], end[some], shifted(times[some], high), behind=True)
+    # The few very long ranges one by one: they are those of hot keys, each with many needles in order of time.
+    many = np.flatnonzero(length > _LONG)
+    starts = np.flatnonzero(np.diff(begin[many], prepend=-1))
+    for needles in np.split(many, starts[1:]) if len(many) else ():
+        first, last = int(begin[needles[0]]), int(end[needles[0]])
+        inside = ticks[first:last]
+        if low is not None:
+            begin[needles] = first + np.searchsorted(inside, shifted(times[needles], low), side="left")
+        if high is not None:
+            end[needles] = first + np.searchsorted(inside, shifted(times[needles], high), side="right")
     return begin, end
 
 
