@@ -99,7 +99,7 @@ def batch_of(items: Sequence[Item]) -> Batch:
     rest, named = sort_points(points, SCHEMA)
     columns = list(zip(*rows)) if rows else [[], [], []]
     table = pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA.arrow)], schema=SCHEMA.arrow)
-    return Batch(table, punctuations=rest, values=named)
+    return Batch(table, patterns=rest, values=named)
 
 
 def run(

@@ -67,7 +67,7 @@ def batch_of(items: Sequence[Item]) -> Batch:
     columns = list(zip(*rows)) if rows else [[], [], []]
     return Batch(
         pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA.arrow)], schema=SCHEMA.arrow),
-        punctuations=tuple(points),
+        patterns=tuple(points),
     )
 
 

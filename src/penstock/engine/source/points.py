@@ -20,6 +20,7 @@ from penstock.engine.source.ticks import Ticks
 class ValuePoints:
     """Punctuations on the same attributes: a row of values for each, and the position of the event it stands before."""
 
+    schema: Schema
     at: Ticks
     values: pa.Table
 
@@ -52,7 +53,7 @@ def sort_points(
     for names, (places, rows) in named.items():
         types = schema.select(names).arrow
         columns = [pa.array(c, f.type) for c, f in zip(zip(*rows), types)]
-        found.append(ValuePoints(np.array(places, np.int64), pa.table(columns, schema=types)))
+        found.append(ValuePoints(schema, np.array(places, np.int64), pa.table(columns, schema=types)))
     return tuple(rest), tuple(found)
 
 

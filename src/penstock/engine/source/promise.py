@@ -210,15 +210,15 @@ def _check_in_band(
     given = known.punctuations or PunctuationSet(schema)
     fresh: list[Pattern] = []
     start = 0
-    ends = [*(at for at, _ in batch.punctuations), batch.table.num_rows]
+    ends = [*(at for at, _ in batch.patterns), batch.table.num_rows]
     for k, end in enumerate(ends):
         stretch = batch.table.slice(start, end - start)
         if stretch.num_rows:
             for pattern in given:
                 verdicts.reject(_positions(pattern.matches(stretch)) + start, LATE, str(pattern))
         start = end
-        if k < len(batch.punctuations):
-            pattern = batch.punctuations[k][1]
+        if k < len(batch.patterns):
+            pattern = batch.patterns[k][1]
             fresh.append(pattern)
             given = given.add(pattern)
     ledgers = {v.attributes: v for v in known.values}

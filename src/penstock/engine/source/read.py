@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.algebra.pattern import Pattern
@@ -28,6 +27,7 @@ from penstock.algebra.source import (
     WithinRows,
 )
 from penstock.algebra.types import type_text
+from penstock.engine.source.band import Band, Punctuations, beside, marked, written
 from penstock.engine.source.fit import Fit, Mask, convert, fit
 from penstock.engine.source.generate import generate_rows, split_rows
 from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters
@@ -37,25 +37,35 @@ from penstock.engine.source.rows import Rows
 from penstock.engine.source.split import Split
 from penstock.engine.source.text import read_csv, read_json
 from penstock.engine.source.ticks import Ticks
-from penstock.errors import PenstockError, SchemaError, SourceError, UserError, did_you_mean
+from penstock.errors import PenstockError, SchemaError, SourceError, did_you_mean
 
 
 @dataclass(frozen=True)
 class Batch:
     """What a split holds, in arrival order.
 
-    `punctuations` are pairs of a position in the table and the pattern that stands before that row; `values` are those
-    that only name values, taken together. `numbers` are the rows' numbers in their file, or None when they count up
-    from `first`. `whole` gives rows with all their attributes when `table` holds only some.
+    `patterns` are punctuations: pairs of a position in the table and the pattern that stands before that row; `values`
+    are those that only name values, taken together. `numbers` are the rows' numbers in their file, or None when they
+    count up from `first`. `whole` gives rows with all their attributes when `table` holds only some.
     """
 
     table: pa.Table
     malformed: pa.Table = field(default_factory=no_letters)
-    punctuations: tuple[tuple[int, Pattern], ...] = ()
+    patterns: tuple[tuple[int, Pattern], ...] = ()
     first: int = 0
     numbers: Ticks | None = None
     whole: Callable[[Ticks], pa.Table] | None = None
     values: tuple[ValuePoints, ...] = ()
+
+    @property
+    def punctuations(self) -> tuple[tuple[int, Pattern], ...]:
+        """All punctuations in order, each as a pattern; for looking at, since there may be many."""
+        named = [
+            (int(at), Pattern.by_name(points.schema, row))
+            for points in self.values
+            for at, row in zip(points.at, points.values.to_pylist())
+        ]
+        return tuple(sorted((*self.patterns, *named), key=lambda point: point[0]))
 
     def row_numbers(self, positions: Ticks) -> list[int]:
         """The numbers, in their file, of rows of the table."""
@@ -98,7 +108,7 @@ def read(
 ) -> Batch:
     """Read a split. The table has the declared attributes, or those of them that are needed, in declared order."""
     names = columns_to_read(schema, columns_needed, promises)
-    in_band = next((p.column for p in promises if isinstance(p, InBand)), None)
+    in_band = Band.of(promises, schema)
     if split.format == "generated":
         return _generated(split, schema, names, (options or {})["generated"])
     _unchanged(split, "changed since it was planned")
@@ -113,7 +123,7 @@ def read(
             hint="is it damaged? Move it away or write it again",
         ) from None
     _unchanged(split, "changed while it was read")
-    return _sorted_out(split, schema, names, rows)
+    return _sorted_out(split, schema, names, rows, in_band)
 
 
 def _generated(split: Split, schema: Schema, names: Sequence[str], reader: Generated) -> Batch:
@@ -126,7 +136,7 @@ def _generated(split: Split, schema: Schema, names: Sequence[str], reader: Gener
 
 
 def _read_rows(
-    split: Split, schema: Schema, names: Sequence[str], in_band: str | None, options: Mapping[str, Any]
+    split: Split, schema: Schema, names: Sequence[str], in_band: Band | None, options: Mapping[str, Any]
 ) -> Rows:
     if split.format == "parquet":
         return read_parquet(split, schema, names, in_band)
@@ -143,7 +153,7 @@ def _unchanged(split: Split, what: str) -> None:
         )
 
 
-def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: str | None) -> Rows:
+def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: Band | None) -> Rows:
     """The rows of a Parquet split; a missing attribute or another kind of type is schema drift."""
     place = locate(split.path)
     # Not memory-mapped, though that is 10 % faster: a file cut short while it is mapped would kill the process.
@@ -154,8 +164,9 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: st
     ):
         found = file.schema_arrow
         _check_drift(split, schema, found)
-        band = in_band if in_band is not None and found.get_field_index(in_band) >= 0 else None
-        columns = [*names, *([band] if band is not None and band not in names else [])]
+        band = in_band.column if in_band is not None and found.get_field_index(in_band.column) >= 0 else None
+        companions = [a for a in in_band.beside if a.name in found.names] if in_band is not None and band else []
+        columns = [*names, *([band] if band is not None else []), *(a.name for a in companions)]
         # One task per core: threads inside a task would only compete with the other tasks.
         table = file.read_row_groups(list(split.row_groups), columns=columns, use_threads=False)
         first = sum(file.metadata.row_group(i).num_rows for i in range(split.row_groups[0]))
@@ -163,15 +174,16 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: st
         table = table.slice(split.start - first, split.stop - split.start)
     bad: Mask | None = None
     reasons: dict[int, str] = {}
-    converted = []
-    for name in names:
-        column, misfits = convert(table.column(name), schema.type_of(name))
-        converted.append(column)
+    converted = {}
+    for attribute in (*schema.select(names), *companions):
+        column, misfits = convert(table.column(attribute.name), attribute.type)
+        converted[attribute.name] = column
         if misfits is not None:
             bad = misfits if bad is None else bad | misfits
             for i in np.flatnonzero(misfits):
-                reasons.setdefault(int(i), f"'{name}' does not fit {type_text(schema.type_of(name))}")
-    fitted = pa.table(converted, schema=schema.select(names).arrow)
+                reasons.setdefault(int(i), f"'{attribute.name}' does not fit {type_text(attribute.type)}")
+    fitted = pa.table([converted[n] for n in names], schema=schema.select(names).arrow)
+    aside = {a.name: converted[a.name] for a in companions}
 
     def raw(positions: Sequence[int]) -> list[str]:
         place = locate(split.path)
@@ -179,7 +191,8 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: st
             everything = file.read_row_groups(list(split.row_groups), columns=list(schema.names), use_threads=False)
         return event_texts(everything.take(pa.array([p + split.start - first for p in positions], pa.int64())))
 
-    return Rows(fitted, split.start, table.column(band) if band is not None else None, bad, reasons, raw)
+    marks = table.column(band) if band is not None else None
+    return Rows(fitted, split.start, marks, bad, reasons, raw, beside=aside)
 
 
 def _check_drift(split: Split, schema: Schema, found: pa.Schema) -> None:
@@ -198,16 +211,17 @@ def _check_drift(split: Split, schema: Schema, found: pa.Schema) -> None:
             )
 
 
-def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows) -> Batch:
+def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows, in_band: Band | None = None) -> Batch:
     """Separate events, punctuations and malformed rows. The usual case, events alone, costs nothing."""
     table, n = rows.table, rows.table.num_rows
     reasons = dict(rows.reasons)
     bad = rows.bad
     band = None
-    if rows.punctuation is not None:
-        band = _filled(rows.punctuation)
+    if rows.punctuation is not None and in_band is not None:
+        band = marked(rows.punctuation, in_band)
         if bad is not None:
-            bad = bad & ~band
+            # Text says all there is to say; of companions each has to be readable.
+            bad, band = (bad, band & ~bad) if in_band.companion else (bad & ~band, band)
         band = band if band.any() else None
     for name in schema.times:
         column = table.column(name)
@@ -233,9 +247,9 @@ def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows) 
     bad = np.zeros(n, bool) if bad is None else bad
     keep = ~bad if band is None else ~(bad | band)
     all_numbers = numbers if numbers is not None else np.arange(n, dtype=np.int64) + rows.first
-    points, failed = _punctuations(schema, rows, band, np.cumsum(keep) - keep)
-    reasons.update(failed)
-    bad[list(failed)] = True
+    said = _punctuations(schema, rows, in_band, band, np.cumsum(keep) - keep)
+    reasons.update(said.failed)
+    bad[list(said.failed)] = True
     at = np.flatnonzero(bad)
     texts = (
         rows.raw([int(i) for i in at]) if rows.raw is not None else event_texts(table.take(pa.array(at, pa.int64())))
@@ -248,34 +262,21 @@ def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows) 
     return Batch(
         table.filter(pa.array(keep)),
         join_letters([malformed, lost]),
-        tuple(points),
+        said.patterns,
         rows.first,
         all_numbers[kept],
         _whole(split, schema, names, rows, kept),
+        said.values,
     )
 
 
-def _filled(column: pa.ChunkedArray) -> Mask:
-    text = column.cast(pa.string())
-    filled = pc.and_kleene(pc.is_valid(text), pc.not_equal(pc.utf8_trim_whitespace(text), ""))
-    mask: Mask = pc.fill_null(filled, False).to_numpy()
-    return mask
-
-
-def _punctuations(
-    schema: Schema, rows: Rows, band: Mask | None, before: Ticks
-) -> tuple[list[tuple[int, Pattern]], dict[int, str]]:
-    points: list[tuple[int, Pattern]] = []
-    failed: dict[int, str] = {}
-    if band is None or rows.punctuation is None:
-        return points, failed
+def _punctuations(schema: Schema, rows: Rows, in_band: Band | None, band: Mask | None, before: Ticks) -> Punctuations:
+    if band is None or rows.punctuation is None or in_band is None:
+        return Punctuations()
     at = np.flatnonzero(band)
-    for i, text in zip(at, rows.punctuation.take(pa.array(at, pa.int64())).to_pylist()):
-        try:
-            points.append((int(before[i]), Pattern.parse(str(text), schema)))
-        except UserError as error:
-            failed[int(i)] = f"punctuation '{text}': {error}"
-    return points, failed
+    if in_band.companion:
+        return beside(rows.table, rows.beside, at, before, schema)
+    return written(rows.punctuation.take(pa.array(at)).to_pylist(), at, before, schema)
 
 
 def _whole(

@@ -17,7 +17,7 @@ class Rows:
 
     `bad` marks malformed rows, `reasons` says why by position, `raw` gives their text. `numbers` are the rows' numbers
     in the file, None if they count up from `first`. `outcast` are rows that are in no table at all: number, reason,
-    text.
+    text. `punctuation` and the companion columns in `beside` say which rows are no events, and what they say instead.
     """
 
     table: pa.Table
@@ -28,3 +28,4 @@ class Rows:
     raw: Callable[[Sequence[int]], list[str]] | None = None
     numbers: Ticks | None = None
     outcast: tuple[tuple[int, str, str], ...] = ()
+    beside: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ import pyarrow.json as arrow_json
 
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.types import type_text
+from penstock.engine.source.band import Band
 from penstock.engine.source.fit import Mask
 from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.rows import Rows
@@ -47,19 +49,27 @@ def _rows_before(split: Split, first_byte: int) -> int:
     return lines
 
 
-def _with_band(schema: Schema, in_band: str | None) -> Schema:
-    if in_band is None or in_band in schema:
+def _with_band(schema: Schema, band: Band | None) -> Schema:
+    """The columns to read: those of events, and those that make a record a punctuation."""
+    if band is None:
         return schema
-    return schema.extend([Attribute(in_band, pa.string())])
+    return schema.extend([Attribute(band.column, pa.string()), *band.beside])
 
 
-def read_csv(split: Split, schema: Schema, in_band: str | None, options: Mapping[str, Any]) -> Rows:
+def _found(band: Band | None, names: Sequence[str]) -> Band | None:
+    """The columns of punctuation that a file has."""
+    if band is None or band.column not in names:
+        return None
+    return replace(band, beside=tuple(a for a in band.beside if a.name in names))
+
+
+def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mapping[str, Any]) -> Rows:
     """Rows of a CSV split. Every field is read as text, then converted: one way, whatever the text holds."""
     delimiter = str(options.get("delimiter", ","))
     header = bool(options.get("header", True))
     names, first_byte = _header(split, delimiter) if header else (list(schema.names), 0)
     if in_band is not None and not header:
-        names.append(in_band)  # without a header the punctuation is the last column
+        names.append(in_band.column)  # without a header the punctuation is the last column
     for name in schema.names:
         if name not in names:
             raise SchemaError(
@@ -67,7 +77,8 @@ def read_csv(split: Split, schema: Schema, in_band: str | None, options: Mapping
                 f"({type_text(schema.type_of(name))})",
                 hint=did_you_mean(name, names),
             )
-    wanted = _with_band(schema, in_band if in_band in names else None)
+    in_band = _found(in_band, names)
+    wanted = _with_band(schema, in_band)
     ragged: list[tuple[int | None, str, str]] = []
 
     def keep(row: Any) -> str:
@@ -99,7 +110,8 @@ def read_csv(split: Split, schema: Schema, in_band: str | None, options: Mapping
             f"stream '{split.stream}': file '{split.path}' is no CSV: {first_line(error)}",
             hint="quotes that never close? Values with newlines need multiline=True",
         ) from None
-    table, bad, reasons = cast_texts({n: texts.column(n) for n in schema.names}, schema)
+    typed = _typed(schema, in_band)
+    table, bad, reasons = cast_texts({n: texts.column(n) for n in typed.names}, typed)
     if undecodable:
         bad, reasons = _blame_encoding(texts, bad, reasons)
     total = texts.num_rows + len(ragged)
@@ -116,8 +128,17 @@ def read_csv(split: Split, schema: Schema, in_band: str | None, options: Mapping
     def raw(positions: Sequence[int]) -> list[str]:
         return [json.dumps(row, ensure_ascii=False) for row in texts.take(pa.array(positions, pa.int64())).to_pylist()]
 
-    band = texts.column(in_band) if in_band is not None and in_band in names else None
-    return Rows(table, first, band, bad, reasons, raw, numbers, outcast)
+    band = texts.column(in_band.column) if in_band is not None else None
+    return Rows(table.select(schema.names), first, band, bad, reasons, raw, numbers, outcast, _beside(table, in_band))
+
+
+def _typed(schema: Schema, band: Band | None) -> Schema:
+    """The columns with a type of their own: attributes and companions."""
+    return schema.extend(band.beside) if band is not None and band.beside else schema
+
+
+def _beside(table: pa.Table, band: Band | None) -> dict[str, pa.ChunkedArray]:
+    return {a.name: table.column(a.name) for a in band.beside} if band is not None else {}
 
 
 def _header(split: Split, delimiter: str) -> tuple[list[str], int]:
@@ -165,7 +186,7 @@ def _blame_encoding(texts: pa.Table, bad: Mask | None, reasons: dict[int, str]) 
     return mask, reasons
 
 
-def read_json(split: Split, schema: Schema, in_band: str | None) -> Rows:
+def read_json(split: Split, schema: Schema, in_band: Band | None) -> Rows:
     """Rows of a split of JSON lines: one object per line, attributes by name, others ignored."""
     data, replaced = _decodable(_bytes(split))
     starts = _line_starts(data)
@@ -207,23 +228,25 @@ def _plain_objects(data: bytes, starts: Ticks, wanted: Schema) -> pa.Table | Non
     return table if table.num_rows == lines else None
 
 
-def _from_objects(read: pa.Table, schema: Schema, in_band: str | None, data: bytes, starts: Ticks, first: int) -> Rows:
-    foreign = [a.name for a in schema if a.type not in _NATIVE]
+def _from_objects(read: pa.Table, schema: Schema, in_band: Band | None, data: bytes, starts: Ticks, first: int) -> Rows:
+    typed = _typed(schema, in_band)
+    foreign = [a.name for a in typed if a.type not in _NATIVE]
     bad: Mask | None = None
     reasons: dict[int, str] = {}
-    columns = {n: read.column(n) for n in schema.names}
+    columns = {n: read.column(n) for n in typed.names}
     if foreign:
-        converted, bad, reasons = cast_texts({n: columns[n] for n in foreign}, schema.select(foreign))
+        converted, bad, reasons = cast_texts({n: columns[n] for n in foreign}, typed.select(foreign))
         columns.update({n: converted.column(n) for n in foreign})
-    table = pa.table([columns[n] for n in schema.names], schema=schema.arrow)
+    table = pa.table([columns[n] for n in typed.names], schema=typed.arrow)
 
     def raw(positions: Sequence[int]) -> list[str]:
         return [data[starts[i] : starts[i + 1]].decode("utf-8").strip() for i in positions]
 
-    return Rows(table, first, read.column(in_band) if in_band is not None else None, bad, reasons, raw)
+    band = read.column(in_band.column) if in_band is not None else None
+    return Rows(table.select(schema.names), first, band, bad, reasons, raw, beside=_beside(table, in_band))
 
 
-def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_band: str | None, first: int) -> Rows:
+def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_band: Band | None, first: int) -> Rows:
     """Line by line in the database: a bad line spoils itself only."""
     lines = pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data))
     paths = [f"/{n.replace('~', '~0').replace('/', '~1')}".replace("'", "''") for n in wanted.names]
@@ -246,7 +269,8 @@ def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_b
     ok = found.column("ok").to_numpy()
     flat = found.column("texts").combine_chunks()
     columns = {n: _nth(flat, i, len(wanted)) for i, n in enumerate(wanted.names)}
-    table, bad, reasons = cast_texts({n: columns[n] for n in schema.names}, schema)
+    typed = _typed(schema, in_band)
+    table, bad, reasons = cast_texts({n: columns[n] for n in typed.names}, typed)
     mask = ~ok if bad is None else bad | ~ok
     for i in np.flatnonzero(~ok).tolist():
         reasons[i] = "not a JSON object"
@@ -259,9 +283,9 @@ def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_b
         texts = [str(t).strip() for t in line_of.take(pa.array(positions, pa.int64())).to_pylist()]
         return [t if ok[i] else json.dumps(t, ensure_ascii=False) for i, t in zip(positions, texts)]
 
-    band = columns[in_band] if in_band is not None else None
+    band = columns[in_band.column] if in_band is not None else None
     numbers = present + first if len(present) < len(blank) else None
-    return Rows(table, first, band, mask, reasons, raw, numbers)
+    return Rows(table.select(schema.names), first, band, mask, reasons, raw, numbers, beside=_beside(table, in_band))
 
 
 def _nth(lists: pa.ListArray, index: int, width: int) -> pa.ChunkedArray:

@@ -1,0 +1,166 @@
+"""Punctuations in band: records of a file that say what is over, in one of three forms.
+
+Pattern text, `[<= 10, *]`; in JSON lines also an object by attribute name, `{"trip": 4711}`; or companion columns: a
+mark that the record is a punctuation, whose own columns then say which values are over, null meaning `*`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import ANY, Restriction, at_least, at_most, equal, greater, less, one_of
+from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.source import InBand, Promise
+from penstock.engine.source.fit import Mask
+from penstock.engine.source.points import ValuePoints, sort_points
+from penstock.engine.source.ticks import Ticks
+from penstock.errors import UserError, did_you_mean
+
+#: What a companion column of an attribute says of it, by the end of its name.
+_SUFFIXES = {"_upto": at_most, "_below": less, "_from": at_least}
+_COMPARISONS = {"<=": at_most, "≤": at_most, "<": less, ">=": at_least, "≥": at_least, ">": greater}
+_FALSE = pa.array(["", "0", "false", "f", "no", "n"])
+
+Point = tuple[int, Pattern]
+
+
+@dataclass(frozen=True)
+class Band:
+    """The columns of a file that make records punctuations; `beside` are companions, none of which must be there."""
+
+    column: str
+    companion: bool = False
+    beside: tuple[Attribute, ...] = ()
+
+    @classmethod
+    def of(cls, promises: Sequence[Promise], schema: Schema) -> Band | None:
+        promise = next((p for p in promises if isinstance(p, InBand)), None)
+        if promise is None:
+            return None
+        named = [Attribute(a.name + end, a.type) for a in schema for end in _SUFFIXES if a.name + end not in schema]
+        return cls(promise.column, promise.companion, tuple(named) if promise.companion else ())
+
+
+def marked(column: pa.ChunkedArray, band: Band) -> Mask:
+    """Which records are punctuations."""
+    text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    no = pc.is_in(pc.utf8_lower(text), _FALSE) if band.companion else pc.equal(text, "")
+    mask: Mask = pc.and_(pc.is_valid(text), pc.invert(pc.fill_null(no, True))).to_numpy()
+    return mask
+
+
+@dataclass(frozen=True)
+class Punctuations:
+    """What the marked records say, and why some say nothing: by the position of the record."""
+
+    patterns: tuple[Point, ...] = ()
+    values: tuple[ValuePoints, ...] = ()
+    failed: Mapping[int, str] = field(default_factory=dict)
+
+
+def written(texts: Sequence[Any], at: Ticks, before: Ticks, schema: Schema) -> Punctuations:
+    """Punctuations from text. `at` are the positions of the records, `before` those of the events they stand before."""
+    points: list[Point] = []
+    failed: dict[int, str] = {}
+    read: dict[str, Pattern] = {}
+    for text, i in zip(texts, at.tolist()):
+        try:
+            pattern = read.get(text) or read_text(str(text), schema)
+            points.append((int(before[i]), pattern))
+            read[text] = pattern
+        except UserError as error:
+            failed[i] = f"punctuation '{text}': {error}"
+    patterns, values = sort_points(points, schema)
+    return Punctuations(patterns, values, failed)
+
+
+def read_text(text: str, schema: Schema) -> Pattern:
+    """A pattern from its text, or from a JSON object by attribute name.
+
+    >>> s = Schema.parse("ts int, sensor int, v double")
+    >>> print(read_text('{"ts": {"<=": 7}, "sensor": [3, 4]}', s), read_text("[*, 4, *]", s))
+    [<= 7, {3, 4}, *] [*, 4, *]
+    """
+    if not text.lstrip().startswith("{"):
+        return Pattern.parse(text, schema)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise UserError("not a JSON object", hint='such as {"trip": 4711}') from None
+    restrictions: dict[str, Restriction | object] = {}
+    for name, said in found.items():
+        if name not in schema:
+            raise UserError(f"there is no attribute '{name}'", hint=did_you_mean(name, schema.names))
+        restrictions[name] = _restriction(name, said)
+    return Pattern.by_name(schema, restrictions)
+
+
+def _restriction(name: str, said: Any) -> Restriction:
+    if said is None or said == "*":
+        return ANY
+    if isinstance(said, list):
+        return one_of(said)
+    if not isinstance(said, dict):
+        return equal(said)
+    found = ANY
+    for sign, value in said.items():
+        if sign not in _COMPARISONS:
+            raise UserError(f"'{name}': '{sign}' is no comparison", hint="one of < <= > >=")
+        found = found.intersect(_COMPARISONS[sign](value))
+    return found
+
+
+def beside(
+    table: pa.Table, companions: Mapping[str, pa.ChunkedArray], at: Ticks, before: Ticks, schema: Schema
+) -> Punctuations:
+    """Punctuations from companion columns; those that only name values are taken together, by attributes named."""
+    rows = table.take(pa.array(at))
+    told = {n: c.take(pa.array(at)) for n, c in companions.items() if c.null_count < len(c)}
+    ranged = np.zeros(len(at), bool)
+    for column in told.values():
+        ranged |= column.is_valid().to_numpy()
+    named = np.zeros((len(at), len(schema)), bool)
+    failed: dict[int, str] = {}
+    for i, attribute in enumerate(schema):
+        named[:, i] = rows.column(attribute.name).is_valid().to_numpy()
+        if pa.types.is_floating(attribute.type):
+            for k in np.flatnonzero(pc.fill_null(pc.is_nan(rows.column(attribute.name)), False).to_numpy()).tolist():
+                failed[int(at[k])] = f"punctuation: '{attribute.name}' is NaN, which no pattern can name"
+    good = np.ones(len(at), bool)
+    good[[k for k, i in enumerate(at.tolist()) if i in failed]] = False
+    values = []
+    plain = np.flatnonzero(~ranged & good & named.any(axis=1))
+    if len(plain):
+        kinds, which = np.unique(named[plain], axis=0, return_inverse=True)
+        for k, kind in enumerate(kinds):
+            chosen = plain[which.reshape(-1) == k]
+            names = [n for n, there in zip(schema.names, kind) if there]
+            values.append(ValuePoints(schema, before[at[chosen]], rows.select(names).take(pa.array(chosen))))
+    points: list[Point] = []
+    for k in np.flatnonzero((ranged | ~named.any(axis=1)) & good).tolist():
+        try:
+            points.append((int(before[at[k]]), _beside_pattern(rows, told, k, schema)))
+        except UserError as error:
+            failed[int(at[k])] = f"punctuation: {error}"
+    return Punctuations(tuple(points), tuple(values), failed)
+
+
+def _beside_pattern(rows: pa.Table, told: Mapping[str, pa.ChunkedArray], k: int, schema: Schema) -> Pattern:
+    restrictions: dict[str, Restriction | object] = {}
+    for name in schema.names:
+        value = rows.column(name)[k].as_py()
+        found = ANY if value is None else equal(value)
+        for end, compare in _SUFFIXES.items():
+            limit = told[name + end][k].as_py() if name + end in told else None
+            if limit is not None:
+                found = found.intersect(compare(limit))
+        restrictions[name] = found
+    return Pattern.by_name(schema, restrictions)
