@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Disorder, Generated
+from penstock.algebra.source import Disorder, Generated, InBand
 from penstock.engine.source import Checker, PromiseState, open_reader, plan_tasks, read, reader_options
 from penstock.engine.source.generate import generate_rows
 from penstock.errors import UserError
@@ -85,3 +87,37 @@ def test_a_wrong_declaration_is_named() -> None:
     wrong = Generated(1, 1.0, 0, 0, columns=(("x", "ky", ()),))
     with pytest.raises(UserError, match="did you mean 'key'"):
         open_reader(Source((), Schema.parse("x int"), name="g", reader=wrong))
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("step", [None, 7])
+def test_what_is_punctuated_does_not_come_again(partitions: int, step: int | None) -> None:
+    schema = Schema.parse("ts timestamp, trip bigint, id bigint", time="ts")
+    columns = (("ts", "time", ()), ("trip", "trip", (4, 3)), ("id", "serial", ()))
+    made = Generated(100, 10.0, 3, 0, partitions, 700_000, columns, (("trip", 0), ("ts", 20), ("id", 9)))
+    source = Source((), schema, name="g", reader=made, promises=(InBand(),))
+    reader, state = open_reader(source), PromiseState(source)
+    state.register(reader.partitions)
+    asserted: list[Pattern] = []
+    rows = 0
+    while splits := reader.plan(step, None, 2):
+        for split in splits:
+            batch = read(split, schema, None, source.promises, {"generated": made})
+            checked = Checker(source.promises, schema).check(batch, split, state.known(split.partition))
+            assert checked.rejected.num_rows == 0
+            rows += checked.events.num_rows
+            # One report at a time: a later split of the partition has to know of the earlier.
+            asserted += state.absorb([checked.report])
+    promised = PunctuationSet(schema).add(*asserted)
+    assert rows == 100
+    # 8 rounds of 4 trips are over after 96 rows, and the first 99 rows have their number below 99.
+    assert promised.covers(Pattern.parse("[*, [0, 31], *]", schema))
+    assert not promised.covers(Pattern.parse("[*, 32, *]", schema))
+    assert promised.covers(Pattern.parse("[*, *, <= 98]", schema))
+    assert promised.covers(Pattern.parse("[< '1970-01-01 00:00:09.3', *, *]", schema))
+
+
+def test_what_cannot_be_punctuated() -> None:
+    made = Generated(10, None, 0, 0, columns=(("v", "uniform", ()),), punctuate=(("v", 0),))
+    with pytest.raises(UserError, match="'v' cannot be punctuated"):
+        open_reader(Source((), Schema.parse("v double"), name="g", reader=made))

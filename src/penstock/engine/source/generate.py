@@ -11,27 +11,36 @@ A column is declared as `(name, kind, arguments)`:
 | `normal`   | mean = 0, spread = 1 | a normally distributed number                                                  |
 | `category` | one or more values   | one of the values, evenly spread                                               |
 | `chance`   | probability = 0.5    | true with that probability                                                     |
+| `trip`     | open = 10, length = 5| a key that comes and goes: `open` at a time take turns, `length` rows each     |
 
 Row i goes to source partition i mod `partitions`. Without a rate, rows are a millisecond apart.
+
+With `punctuate`, rows are punctuated in band: a trip behind its last row, a time or serial every so many rows; in every
+partition, since each may have rows of the key.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import at_most, less
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Bounds, Disorder, Domain, Generated
+from penstock.engine.source.points import ValuePoints
 from penstock.engine.source.split import Split
-from penstock.engine.source.ticks import Ticks
+from penstock.engine.source.ticks import Ticks, from_tick
 from penstock.errors import UserError, did_you_mean
 
-KINDS = ("time", "serial", "key", "uniform", "normal", "category", "chance")
+KINDS = ("time", "serial", "key", "uniform", "normal", "category", "chance", "trip")
+PUNCTUATED = ("time", "serial", "trip")
 _SECOND = 1_000_000
 _WITHOUT_LIMIT = 100_000
 # A range whose greatest tick takes longer to find than this many rows leaves it to the task.
@@ -74,6 +83,14 @@ def _pair(arguments: Sequence[Any]) -> tuple[float, float]:
     return float(arguments[0]) if arguments else 0.0, float(arguments[1]) if len(arguments) > 1 else 1.0
 
 
+def _trip(arguments: Sequence[Any]) -> tuple[int, int]:
+    """How many trips are under way at a time, and how many rows each has."""
+    open_, length = (int(arguments[i]) if len(arguments) > i else default for i, default in enumerate((10, 5)))
+    if open_ < 1 or length < 1:
+        raise UserError(f"generator: a trip with arguments {tuple(arguments)}", hint="two numbers of at least 1")
+    return open_, length
+
+
 def _column(reader: Generated, kind: str, arguments: Sequence[Any], salt: int, index: Ticks) -> Any:
     seed = reader.seed
     if kind == "time":
@@ -96,6 +113,9 @@ def _column(reader: Generated, kind: str, arguments: Sequence[Any], salt: int, i
     if kind == "category":
         codes = (_hashes(seed, salt, index) % np.uint64(len(arguments))).astype(np.int32)
         return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(arguments)))
+    if kind == "trip":
+        open_, length = _trip(arguments)
+        return index // (open_ * length) * open_ + index % open_
     if kind == "chance":
         return _unit(seed, salt, index) < float(arguments[0] if arguments else 0.5)
     raise UserError(f"generator: unknown kind of column '{kind}'", hint=did_you_mean(kind, KINDS))
@@ -137,6 +157,48 @@ def split_rows(split: Split, reader: Generated) -> Ticks:
     return np.arange(split.start, split.stop, dtype=np.int64) * reader.partitions + int(split.partition)
 
 
+def punctuations(
+    reader: Generated, schema: Schema, split: Split
+) -> tuple[tuple[tuple[int, Pattern], ...], tuple[ValuePoints, ...]]:
+    """The punctuations of a split: those with a pattern each, and those that only name values.
+
+    >>> g = Generated(6, 1.0, 7, 0, columns=(("trip", "trip", (2, 2)),), punctuate=(("trip", 0),))
+    >>> _, (named,) = punctuations(g, Schema.parse("trip int"), Split("g", "0", 0, "", "generated", 0, 6, 6, 1, 0, 0))
+    >>> named.at.tolist(), named.values["trip"].to_pylist()
+    ([3, 4], [0, 1])
+    """
+    count, p = reader.partitions, int(split.partition)
+    index = split_rows(split, reader)
+    # What is over with a row of any partition is said in this one before its next row.
+    low, high = split.start * count + p if split.start else 0, split.stop * count + p
+    if reader.rows is not None:
+        high = min(high, reader.rows)
+    rows = np.arange(low, max(low, high), dtype=np.int64)
+    declared = {name: (kind, arguments) for name, kind, arguments in reader.columns}
+    patterns: list[tuple[int, Pattern]] = []
+    values: list[ValuePoints] = []
+    for name, every in reader.punctuate:
+        kind, arguments = declared[name]
+        if kind == "trip":
+            open_, length = _trip(arguments)
+            last = rows[rows // open_ % length == length - 1]
+            made = pa.array(_column(reader, kind, arguments, 0, last)).cast(schema.type_of(name))
+            at = np.searchsorted(index, last, "right")
+            values.append(ValuePoints(schema, at, pa.table([made], names=[name])))
+            continue
+        last = rows[(rows + 1) % max(1, every) == 0]
+        at = np.searchsorted(index, last, "right")
+        if kind == "serial":
+            limits = [at_most(v) for v in last.tolist()]
+        else:
+            ticks = times(replace(reader, disorder=0), last + 1) - reader.disorder
+            if pa.types.is_date(schema.type_of(name)):
+                ticks //= 86_400 * _SECOND
+            limits = [less(from_tick(t, schema.type_of(name))) for t in ticks.tolist()]
+        patterns += [(i, Pattern.by_name(schema, {name: limit})) for i, limit in zip(at.tolist(), limits)]
+    return tuple(sorted(patterns, key=lambda point: point[0])), tuple(v for v in values if len(v.at))
+
+
 class GeneratedReader:
     """The cursor of a generator: one number, the rows given so far in each partition."""
 
@@ -149,6 +211,12 @@ class GeneratedReader:
         self._began: float | None = None
         self._given_before = 0
         generate_rows(reader, source.schema, np.arange(0))  # a wrong declaration is an error now, not in a task
+        kinds = {name: kind for name, kind, _ in reader.columns}
+        for name, _ in reader.punctuate:
+            if kinds.get(name) not in PUNCTUATED:
+                raise UserError(
+                    f"generator: '{name}' cannot be punctuated", hint=f"a column of kind {', '.join(PUNCTUATED)}"
+                )
 
     @property
     def partitions(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from penstock.algebra.source import (
 from penstock.algebra.types import type_text
 from penstock.engine.source.band import Band, Punctuations, beside, marked, written
 from penstock.engine.source.fit import Fit, Mask, convert, fit
-from penstock.engine.source.generate import generate_rows, split_rows
+from penstock.engine.source.generate import generate_rows, punctuations, split_rows
 from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters
 from penstock.engine.source.place import fingerprint, first_line, locate
 from penstock.engine.source.points import ValuePoints
@@ -132,7 +132,9 @@ def _generated(split: Split, schema: Schema, names: Sequence[str], reader: Gener
     def whole(positions: Ticks) -> pa.Table:
         return generate_rows(reader, schema, index[positions])
 
-    return Batch(generate_rows(reader, schema, index, names), first=split.start, numbers=index, whole=whole)
+    patterns, values = punctuations(reader, schema, split) if reader.punctuate else ((), ())
+    table = generate_rows(reader, schema, index, names)
+    return Batch(table, patterns=patterns, first=split.start, numbers=index, whole=whole, values=values)
 
 
 def _read_rows(
