@@ -11,9 +11,13 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
+from penstock.algebra.multiway import JoinStatistics, join
 from penstock.algebra.pattern import Pattern
+from penstock.algebra.punctuate import Measured, Punctuate
 from penstock.algebra.schema import Schema
+from penstock.algebra.table import Table, table
 from penstock.algebra.window import Window
+from penstock.engine.measure_joins import measure_joins
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger
 from penstock.engine.session import spark_session
@@ -22,12 +26,16 @@ from penstock.engine.stream import Stream, from_spark, generate, stream
 from penstock.errors import PenstockError, UserError
 
 __all__ = [
+    "JoinStatistics",
+    "Measured",
     "Pattern",
     "PenstockError",
     "Progress",
+    "Punctuate",
     "Run",
     "Schema",
     "Stream",
+    "Table",
     "Trigger",
     "UserError",
     "Window",
@@ -36,9 +44,12 @@ __all__ = [
     "deliver",
     "from_spark",
     "generate",
+    "join",
     "json_lines",
+    "measure_joins",
     "memory",
     "parquet",
     "spark_session",
     "stream",
+    "table",
 ]

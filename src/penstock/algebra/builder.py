@@ -31,6 +31,7 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.plan import Plan, explain_mermaid, explain_text
 from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.table import Table, lookup
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
 from penstock.errors import UserError, did_you_mean
 
@@ -189,6 +190,23 @@ class Stream(Declaring):
                 raise UserError(f"order_by: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
             order.append((self._known((name,), "order_by")[0], direction.strip().lower() == "desc"))
         return self._with(OrderBy((self.operator,), self.schema, by=tuple(order), slack=slack))
+
+    def lookup(
+        self,
+        table: Table,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        how: Literal["inner", "left"] = "inner",
+        *,
+        as_of: str | None = None,
+        columns: Sequence[str] | None = None,
+        suffix: str | None = None,
+    ) -> Self:
+        """Add what a table says about each event: `orders.lookup(prices, on={"item": "sku"}, how="left")`.
+
+        An event looks into a versioned table at the time `as_of` (left out: the time attribute). `inner` drops events
+        without a row, `left` keeps them with nulls. `columns` are those wanted (left out: all but the key).
+        """
+        return self._with(lookup(self.operator, table, on, how, as_of=as_of, columns=columns, suffix=suffix))
 
     def window(
         self,

@@ -24,6 +24,7 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.restriction import Restriction, one_of, values_of
 from penstock.algebra.source import Domain
+from penstock.algebra.table import TableJoin
 
 #: Attribute → the list of all its values.
 Domains = Mapping[str, Restriction]
@@ -67,6 +68,8 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
             return _declared(operator)
         case Select() | Distinct() | OrderBy() | Bucket() | Sink():
             return dict(below[0])
+        case TableJoin():
+            return dict(below[0])  # the stream's attributes keep their names; nothing is known of the table's
         case Project():
             return {n: below[0][old] for old, names in operator.renames.items() if old in below[0] for n in names}
         case Map():

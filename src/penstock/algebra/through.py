@@ -7,6 +7,7 @@ from itertools import product
 
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink
 from penstock.algebra.pattern import Pattern
+from penstock.algebra.table import TableJoin, through_table
 from penstock.algebra.window import LandmarkWindow
 
 
@@ -20,6 +21,8 @@ def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
         case Map():
             if set(pattern.restricted) <= set(operator.keeps):
                 yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
+        case TableJoin():
+            yield from through_table(operator, pattern)
         case Bucket():
             yield from _through_bucket(operator, pattern)
         case Aggregate():

@@ -5,6 +5,7 @@
     epochs/000042.commit.json  written after it: the manifest. An epoch has happened when this record is whole
     snapshots/000032.json    positions of the sources up to an epoch, so that manifests stay small
     state/…                  runs
+    tables/…                 snapshots of tables, named by the plans
     dead_letters/…           events that were not let in, if no other folder is named
     results/…                results of sinks that deliver from the driver
 
@@ -39,6 +40,7 @@ class EpochPlan:
     control: int = 0
     plan: str = ""
     partitions: dict[str, list[str]] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -194,6 +196,11 @@ class Checkpoint:
             return EpochPlan(**unseal(self.storage.read(name), name))
         except CheckpointError:
             return None  # Torn while being written: the epoch never began.
+
+    def tables_named(self) -> list[dict[str, str]]:
+        """The snapshots of tables that each plan still there names."""
+        plans = [self.plan_of(int(n.split(".")[0])) for n in self._epochs("plan")]
+        return [p.tables for p in plans if p is not None]
 
     def snapshot(self, epoch: int) -> dict[str, Any]:
         if epoch == 0:

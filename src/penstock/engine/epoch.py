@@ -25,6 +25,7 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.propagate import Propagation
 from penstock.algebra.source import EndOfSource
+from penstock.algebra.table import tables_of
 from penstock.engine import jobs
 from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, Output, named_by
 from penstock.engine.compaction import MANY, Compacted, candidates, compact, install
@@ -42,6 +43,7 @@ from penstock.engine.source.place import fingerprint
 from penstock.engine.source.split import Split
 from penstock.engine.source.ticks import from_tick
 from penstock.engine.state import apply, run_names
+from penstock.engine.tables import TableKeeper
 from penstock.engine.task import Job, Merge, Report
 from penstock.errors import PenstockError, SourceError, ViolationError
 
@@ -119,6 +121,7 @@ class Driver:
         self.read_before: dict[str, list[Split]] = {}
         #: Whether the next epoch follows at once. If it waits for its time, planning it now would make its input stale.
         self.hurried = True
+        self.tables = tables_of([n.operator for n in plan])
         self._fresh()
 
     def _fresh(self) -> None:
@@ -127,6 +130,7 @@ class Driver:
         self.readers: dict[str, SourceReader] = {
             i: open_reader(s, self.inboxes.get(i)) for i, s in self.sources.items()
         }
+        self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings)
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
         self.closed: dict[str, int] = {}
@@ -154,6 +158,8 @@ class Driver:
                 self.promises[node_id] = PromiseState.from_json(self.sources[node_id], stored)
             self.propagation.restore(found.punctuation.get("unions", {}))
             self.closed = dict(found.punctuation.get("closed", {}))
+            if (done := self.checkpoint.plan_of(found.epoch)) is not None:
+                self.table_keeper.restore(done.tables)
             self._publish(found)
         self.planned = self.manifest.epoch
         self._take_up_plans()
@@ -198,6 +204,8 @@ class Driver:
         before = self.checkpoint.before(self.manifest)
         spare = named_by(before) - keep if before is not None else set()
         orphans = self.checkpoint.sweep(keep | spare, self.manifest)
+        if self.tables:
+            orphans += self.table_keeper.sweep(self.checkpoint.storage, self.checkpoint.tables_named())
         for target in self.targets.values():
             orphans += target.sweep(keep, self.manifest.epoch)
         self.gone = sorted(n for n in spare if n.startswith(("state/", "results/")))
@@ -238,6 +246,7 @@ class Driver:
         began = time.perf_counter()
         if stored is not None:
             plan = stored
+            self.table_keeper.restore(plan.tables)
             for node_id, splits in plan.splits.items():
                 self.readers[node_id].advance([Split.from_json(s) for s in splits])
         else:
@@ -268,7 +277,8 @@ class Driver:
             return None
         # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
-        return EpochPlan(epoch, splits, ends, self.manifest.control, self.plan.fingerprint, partitions)
+        tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)
+        return EpochPlan(epoch, splits, ends, self.manifest.control, self.plan.fingerprint, partitions, tables)
 
     def _says_when_over(self, source: str) -> bool:
         return any(isinstance(p, EndOfSource) for p in self.sources[source].promises)
@@ -300,6 +310,7 @@ class Driver:
             batch_rows=self.settings.batch_rows,
             memory=self.settings.memory,
             fault=self.settings.fault,
+            tables=begun.plan.tables,
             groups=1 if size < SMALLEST_TASK and state_rows < SMALL_STATE else self.buckets,
             fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
         )
@@ -406,6 +417,8 @@ class Driver:
         self.checkpoint.retire(manifest, self.gone)
         if begun.snapshots is not None:
             self.checkpoint.retire_snapshots(epoch)
+            if self.tables:
+                self.table_keeper.sweep(self.checkpoint.storage, self.checkpoint.tables_named())
         staged = [o.staged for o in before.outputs if o.staged.startswith("results/")]
         self.gone = [*sorted(run_names(before.units) - run_names(units)), *(r.name for r in wasted), *staged]
         self._discard_inboxes(begun)

@@ -8,7 +8,9 @@ sources; all aggregates of one level share a stage.
 
 from __future__ import annotations
 
+import copy
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,11 +34,13 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.source import Inbox
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
 from penstock.errors import SchemaError, UserError
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
 from penstock.kernels.duck import query, quote
+from penstock.kernels.lookup import LookupKernel, deepest, registered
 from penstock.kernels.stateful import Stateful
 
 BASE = "__base"
@@ -98,6 +102,8 @@ class Pipeline:
         self.nodes: dict[str, Node] = {n.id: n for n in self.plan.nodes}
         self.consumers: dict[str, tuple[Node, ...]] = {n.id: self.plan.consumers(n.id) for n in self.plan.nodes}
         self.exchanges: dict[str, Exchange] = {}
+        #: The prepared tables of an epoch, under the names that queries know them by.
+        self.tables: dict[str, pa.Table] = {}
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
         level: dict[str, int] = {}
@@ -138,6 +144,14 @@ class Pipeline:
         closing = window.label if window is not None else (keys[0] if keys else None)
         return Exchange(node.id, edge, level, keys, closing, window, kernel)
 
+    def with_tables(self, tables: Mapping[str, pa.Table]) -> Pipeline:
+        """The same pipeline with the prepared tables of an epoch, by the tables' names."""
+        if not tables:
+            return self
+        other = copy.copy(self)
+        other.tables = {registered(name): table for name, table in tables.items()}
+        return other
+
     def at_level(self, level: int) -> list[Exchange]:
         return [e for e in self.exchanges.values() if e.level == level]
 
@@ -169,6 +183,8 @@ class Pipeline:
                         wanted.add(node.operator.window.on)
                     if not self._collect(node.id, wanted):
                         return False
+                case TableJoin():
+                    wanted |= node.operator.reads
                 case Aggregate():
                     wanted |= set(self.exchanges[node.id].kernel.needed)
                 case Distinct() | OrderBy() | Join() | MultiJoin():
@@ -200,7 +216,7 @@ class Pipeline:
         consumers = self.consumers[node.id] if consumers is None else consumers
         if len(consumers) > 1 and sql != f"SELECT * FROM {BASE}":
             # Shared by several consumers: computed once.
-            base, sql = query(sql, **{BASE: base}), f"SELECT * FROM {BASE}"
+            base, sql = query(sql, **{BASE: base}, **self.tables), f"SELECT * FROM {BASE}"
         for consumer in consumers:
             self._step(consumer, node, sql, base, out)
 
@@ -222,11 +238,14 @@ class Pipeline:
                     others = tuple(c for c in consumers if c not in folding)
                     labelled = bucket_sql(sql, operator.window, below.operator.schema)
                     self._push(node, labelled, base, out, others)
+            case TableJoin():
+                name = registered(operator.table.name)
+                self._push(node, LookupKernel(operator).sql(sql, name, deepest(self.tables[name])), base, out)
             case Union():
                 columns = ", ".join(quote(n) for n in operator.schema.names)
                 self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
             case Map():
-                rows = conform(query(sql, **{BASE: base}), below.operator)
+                rows = conform(query(sql, **{BASE: base}, **self.tables), below.operator)
                 if rows.num_rows:
                     self._push(node, f"SELECT * FROM {BASE}", apply_function(node, rows), out)
             case Aggregate():
@@ -236,7 +255,7 @@ class Pipeline:
                     if name == below.id:
                         self._rest_at_port(node, port, below, sql, base, out)
             case Sink():
-                rows = conform(query(sql, **{BASE: base}), below.operator)
+                rows = conform(query(sql, **{BASE: base}, **self.tables), below.operator)
                 if rows.num_rows:
                     out.setdefault(node.id, []).append(rows)
             case _:
@@ -252,7 +271,7 @@ class Pipeline:
             sql = f"SELECT {columns} FROM ({sql})"
         else:
             sql = exchange.kernel.partial_sql(sql)
-        rows = query(sql, **{BASE: base})
+        rows = query(sql, **{BASE: base}, **self.tables)
         if rows.num_rows:
             out.setdefault(node.id, []).append(rows)
 
@@ -265,7 +284,9 @@ class Pipeline:
         if sql == f"SELECT * FROM {BASE}":
             rows = base
         else:
-            rows = query(f"SELECT {', '.join(quote(n) for n in schema.names)} FROM ({sql})", **{BASE: base})
+            rows = query(
+                f"SELECT {', '.join(quote(n) for n in schema.names)} FROM ({sql})", **{BASE: base}, **self.tables
+            )
         if rows.num_rows:
             names = list(schema.names)
             rows = rows.select(names)
@@ -281,6 +302,7 @@ class Pipeline:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("blob", None)
+        state["tables"] = {}
         return state
 
 
@@ -356,6 +378,8 @@ def without_driver_objects(plan: Plan) -> Plan:
         operator = replace(node.operator, inputs=tuple(made[i] for i in node.inputs))
         if isinstance(operator, Source) and isinstance(operator.reader, Inbox):
             operator = replace(operator, reader=Inbox(None))
+        if isinstance(operator, TableJoin):
+            operator = replace(operator, table=operator.table.without_reader)
         if isinstance(operator, Sink):
             operator = replace(operator, target=None)
         made[node.id] = operator

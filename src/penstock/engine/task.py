@@ -33,6 +33,7 @@ from penstock.engine.source.read import columns_to_read, read
 from penstock.engine.source.split import Split
 from penstock.engine.state import Change, Run, UnitKey, read_run, write_run
 from penstock.engine.storage import Storage
+from penstock.engine.tables import load_all
 from penstock.errors import PenstockError
 from penstock.kernels.duck import limit_memory
 from penstock.kernels.fold import fold, frontier_of, is_tickable, tick, ticks
@@ -59,13 +60,15 @@ class Job:
     fault: str | None = None
     groups: int = 1
     fused: bool = False
+    tables: dict[str, str] = field(default_factory=dict)
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""
         if self.digest not in _pipelines:
             _pipelines.clear()
             _pipelines[self.digest] = pickle.loads(self.blob)
-        return _pipelines[self.digest]
+        # Epochs may overlap in one process and have different tables.
+        return _pipelines[self.digest].with_tables(load_all(self.checkpoint, self.tables))
 
 
 @dataclass

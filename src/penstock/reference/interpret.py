@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.algebra import join, operator
+from penstock.algebra import join, operator, table
 from penstock.algebra.operator import Operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
@@ -28,6 +28,7 @@ from penstock.reference.order import OrderBy
 from penstock.reference.project import Project
 from penstock.reference.select import Select
 from penstock.reference.source import DeadLetter, Source
+from penstock.reference.table import TableJoin
 from penstock.reference.union import Union
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
@@ -68,19 +69,21 @@ def interpret(
     punctuate_at: Collection[int] | None = None,
     order: Sequence[str] | None = None,
     traced: bool = True,
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> Result:
     """Run a plan over everything the sources bring.
 
     Sources take turns unless `order` names, arrival by arrival, whose turn it is. They assert what they know after
     every arrival, or only after the arrivals numbered in `punctuate_at` (from 1) and at the end of the input. With
-    `ends` (or when the source promises it) each source finally says that nothing more comes.
+    `ends` (or when the source promises it) each source finally says that nothing more comes. `tables` are the rows of
+    tables by name; they do not change.
 
     >>> from penstock.algebra.schema import Schema
     >>> numbers = operator.Source((), Schema.parse("n int"), name="numbers")
     >>> [str(item) for item in interpret(numbers, {"numbers": [{"n": 1}]}, ends=True).outputs]
     ['n 1', 'punctuation [*]']
     """
-    run = Run(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced)
+    run = Run(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced, tables=tables)
     trace = list(run.steps())
     root = run.plan.nodes[-1].id
     return Result(
@@ -104,9 +107,11 @@ class Run:
         punctuate_at: Collection[int] | None = None,
         order: Sequence[str] | None = None,
         traced: bool = True,
+        tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         self.plan = Plan.of(plan) if isinstance(plan, Operator) else plan
         self.ends, self.punctuate_at, self.traced = ends, punctuate_at, traced
+        self.tables = dict(tables or {})
         self.running: dict[str, Running] = {}
         self.sources: dict[str, Source] = {}
         self.streams: dict[str, list[Item]] = {node.id: [] for node in self.plan}
@@ -227,6 +232,8 @@ class Run:
                 return Join(joined) if joined.rows is None else RowsJoin(joined)
             case join.MultiJoin() as joined:
                 return MultiJoin(joined)
+            case table.TableJoin() as found:
+                return TableJoin(found, self.tables.get(found.table.name, ()))
             case operator.Sink():
                 return Passing()
             case other:
