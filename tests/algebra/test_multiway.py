@@ -20,6 +20,7 @@ from penstock.algebra.multiway import JoinStatistics, join
 from penstock.algebra.operator import Operator, Source
 from penstock.algebra.plan import Plan
 from penstock.errors import UserError
+from penstock.portal.testing import local_session
 
 Row = tuple[Any, ...]
 STRATEGIES = ("tree", "mjoin")
@@ -168,12 +169,42 @@ def test_a_tree_means_what_one_join_means(case: Any) -> None:
         assert sorted(map(repr, meaning(tree.operator, events))) == expected
 
 
-def test_state_of_a_tree_is_released_along_the_shortest_window() -> None:
-    made = join(A, B, C, on="k", windows=["1 h", "10 s", None], strategy="tree")
-    upper = joins(made)[-1]
+@pytest.mark.parametrize(
+    ("windows", "component", "rest"),
+    [(["1 h", "10 s", None], "ts_2", "ts_3 <= ts + 1 h"), (["10 s", None, None], "ts", "")],
+)
+def test_state_of_a_tree_is_released_along_the_shortest_window(windows: Any, component: str, rest: str) -> None:
+    upper = joins(join(A, B, C, on="k", windows=windows, strategy="tree"))[-1]
     assert upper.band is not None
-    assert (upper.band.left, upper.band.right, upper.band.low, upper.band.high) == ("ts_2", "ts", None, 10_000_000)
-    assert upper.residual is not None and upper.residual.text == "ts_3 <= ts + 1 h"
+    assert (upper.band.left, upper.band.right, upper.band.low, upper.band.high) == (component, "ts", None, 10_000_000)
+    assert ("" if upper.residual is None else upper.residual.text) == rest
+
+
+@pytest.mark.parametrize("max_rows", [20, 1000])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_both_run_to_the_same_results(strategy: Any, max_rows: int) -> None:
+    columns = {"k": ("key", 5), "v": "serial"}
+    streams = [
+        ps.generate(n, rate=10, rows=30, seed=i, disorder="300 ms", columns=columns).ends() for i, n in enumerate("abc")
+    ]
+    events = {n: s.collect(spark=local_session()).to_pylist() for n, s in zip("abc", streams)}
+    how: dict[str, Any] = {"on": "k", "windows": ["1 s", "500 ms", None]}
+    expected = meaning(join(*streams, **how, strategy="mjoin").operator, events)
+    found = join(*streams, **how, strategy=strategy).collect(spark=local_session(), max_rows=max_rows).to_pylist()
+    assert len(expected) > 50
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("time", ["ts", "ts_2", "ts_3"])
+def test_time_passes_through_to_windows_behind_the_join(strategy: Any, time: str) -> None:
+    """Nothing says that the streams end: windows close because the join passes on how far each time has got."""
+    streams = [
+        ps.generate(n, rate=10, rows=60, seed=i, columns={"k": ("key", 5)}) for i, n in enumerate(("a", "b", "c"))
+    ]
+    joined = join(*streams, on="k", within="1 s", strategy=strategy)
+    counted = joined.window("1 s", on=time).agg(n="count(*)").collect(spark=local_session(), max_rows=20)
+    assert counted.num_rows >= 2
 
 
 # --- the choice ------------------------------------------------------------------------------------------------------
