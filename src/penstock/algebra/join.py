@@ -72,9 +72,15 @@ class Join(Operator):
     residual: Expression | None = None
     pair: tuple[tuple[int, str, str], ...] = ()
     null_safe: bool = False
+    estimate: str = ""
 
     @property
     def detail(self) -> str:
+        return f"{self.meaning}; {self.estimate}" if self.estimate else self.meaning
+
+    @property
+    def meaning(self) -> str:
+        """What is joined, without what it is expected to cost."""
         on = " and ".join(a if a == b else f"{a} = {b}" for a, b in self.keys)
         parts = [f"{self.how} on {on}"]
         if self.band is not None:
@@ -104,6 +110,10 @@ class MultiJoin(Operator):
 
     @property
     def detail(self) -> str:
+        return f"{self.meaning}; {self.estimate}" if self.estimate else self.meaning
+
+    @property
+    def meaning(self) -> str:
         on = " = ".join(", ".join(k) for k in dict.fromkeys(self.keys))
         within = "" if all(w is None for w in self.windows) else f", windows {list(self.windows)} ticks"
-        return f"{len(self.inputs)} inputs on {on}{within}{'; ' + self.estimate if self.estimate else ''}"
+        return f"{len(self.inputs)} inputs on {on}{within}"

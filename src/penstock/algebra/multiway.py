@@ -140,6 +140,8 @@ def join(
     if strategy == "mjoin":
         shape = "mjoin"
     operator = wanted.multiway(choice) if shape == "mjoin" else wanted.tree(shape).operator
+    if choice is not None and isinstance(operator, Join):
+        operator = replace(operator, estimate=choice.estimate)
     for stream in streams:
         stream._with(operator)  # Each may have something against it: a window that only an aggregate can follow.
     return first._with(operator)

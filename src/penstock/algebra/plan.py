@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.algebra.join import Join
+from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
 from penstock.algebra.source import Files, Generated, Reader
 from penstock.errors import UserError
@@ -133,7 +133,9 @@ def definition(operator: Operator) -> str:
         case Union():
             return f"union of {len(operator.inputs)}"
         case Join():
-            return f"{operator.detail}; {operator.columns}{'; nulls are alike' if operator.null_safe else ''}"
+            return f"{operator.meaning}; {operator.columns}{'; nulls are alike' if operator.null_safe else ''}"
+        case MultiJoin():
+            return f"{operator.meaning}; {operator.columns}"
         case _:
             return operator.detail
 
