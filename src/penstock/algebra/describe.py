@@ -100,7 +100,8 @@ class Describer:
             said = said.add(*joint)
         if said is not self._said:
             self._said = said
-            self._waiting = PunctuationSet(said.schema, tuple(p for p in self._waiting if not said.covers(p)))
+            # Ranges stay whole: of times up to 7 those up to 5 may be known, and yet "up to 7" says more than "5 to 7".
+            self._waiting = self._waiting.without(*said, keep_ranges=True)
         return (*whole, *joint)
 
     def to_json(self) -> dict[str, Any]:

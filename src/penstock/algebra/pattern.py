@@ -161,7 +161,7 @@ class Pattern:
         for i, (mine, its) in enumerate(zip(self.restrictions, other.restrictions, strict=True)):
             if mine is its or mine is ANY:
                 continue
-            if isinstance(mine, Range) and isinstance(its, Range):
+            if type(mine) is Range and type(its) is Range:
                 if not encloses(self._extents[i], other._extents[i]):
                     return False
             elif not mine.contains(its, self.schema.attributes[i].type):

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.algebra.compact import Containers, contains_beside, jointly_cover, smallest, without
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Restriction
 from penstock.algebra.schema import Schema
-from penstock.algebra.span import jointly_contain, union
+from penstock.algebra.span import jointly_contain
 from penstock.errors import ViolationError
 
 Event = Mapping[str, Any] | Sequence[Any]
@@ -38,21 +38,39 @@ class PunctuationSet:
 
     def add(self, *patterns: Pattern) -> PunctuationSet:
         """This set with more punctuations; the same set if they say nothing new."""
-        stored = list(self.patterns)
+        stored = Containers(self.patterns)
         fresh: list[Pattern] = []
         for pattern in patterns:
-            if pattern.schema.attributes != self.schema.attributes:
+            if pattern.schema is not self.schema and pattern.schema.attributes != self.schema.attributes:
                 raise ValueError(f"punctuation {pattern} is not over ({self.schema})")
-            if not pattern.is_empty and not any(p.contains(pattern) for p in stored):
+            if not pattern.is_empty and not stored.contain(pattern):
                 fresh.append(pattern)
         if not fresh:
             return self
-        return PunctuationSet(self.schema, tuple(_smallest(stored + fresh, self.schema)))
+        return PunctuationSet(self.schema, tuple(smallest([*self.patterns, *fresh], self.schema)))
+
+    def without(self, *patterns: Pattern, keep_ranges: bool = False) -> PunctuationSet:
+        """This set without what some patterns say, where what is left can be written down.
+
+        That is so for patterns that differ in one attribute: a list without some of its values, a range without a
+        part of it (unless `keep_ranges`). What cannot be taken away stays.
+
+        >>> s = Schema.parse("trip int, v double")
+        >>> seen = PunctuationSet(s).add(Pattern.parse("[{3, 5, 9}, *]", s), Pattern.parse("[< 3, *]", s))
+        >>> print(seen.without(Pattern.parse("[{1, 5}, *]", s)))
+        [<= 0, *] [[2, 3], *] [9, *]
+        """
+        left = list(self.patterns)
+        for q in patterns:
+            left = [piece for p in left for piece in without(p, q, keep_ranges=keep_ranges)]
+        if len(left) == len(self.patterns) and all(a is b for a, b in zip(left, self.patterns, strict=True)):
+            return self
+        return PunctuationSet(self.schema, tuple(p for p in left if not p.is_empty))
 
     def covers(self, pattern: Pattern) -> bool:
         """Whether every event that matches `pattern` matches one of these.
 
-        Exact where one stored pattern contains it, or where several do together along one attribute.
+        Exact, unless so many patterns must come together that the search is given up: then the answer is no.
 
         >>> s = Schema.parse("a int")
         >>> seen = PunctuationSet(s).add(Pattern.parse("[< 3]", s), Pattern.parse("[9]", s))
@@ -61,20 +79,11 @@ class PunctuationSet:
         """
         if pattern.is_empty or any(p.contains(pattern) for p in self.patterns):
             return True
-        types = [a.type for a in self.schema]
         for i, wanted in enumerate(pattern.restrictions):
-            beside = [
-                p.restrictions[i]
-                for p in self.patterns
-                if all(
-                    r.contains(w, t)
-                    for j, (r, w, t) in enumerate(zip(p.restrictions, pattern.restrictions, types, strict=True))
-                    if j != i
-                )
-            ]
-            if len(beside) > 1 and jointly_contain(beside, wanted, types[i]):
+            beside = [p.restrictions[i] for p in self.patterns if contains_beside(p, pattern, i)]
+            if len(beside) > 1 and jointly_contain(beside, wanted, self.schema.attributes[i].type):
                 return True
-        return False
+        return len(pattern.restricted) > 1 and jointly_cover(self.patterns, pattern)
 
     def matches(self, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
         """Which rows match some punctuation, that is, come too late."""
@@ -107,29 +116,6 @@ class PunctuationSet:
     @classmethod
     def from_json(cls, stored: Iterable[list[Any]], schema: Schema) -> PunctuationSet:
         return cls(schema, tuple(Pattern.from_json(p, schema) for p in stored))
-
-
-def _smallest(patterns: list[Pattern], schema: Schema) -> list[Pattern]:
-    """Patterns that match the same events, fewer where they differ in one attribute or contain each other."""
-    rows = [p.restrictions for p in patterns]
-    for i, attribute in enumerate(schema):
-        if len(rows) < 2:
-            break
-        groups: dict[tuple[Restriction, ...], list[Restriction]] = {}
-        for row in rows:
-            groups.setdefault(row[:i] + row[i + 1 :], []).append(row[i])
-        rows = [
-            (*rest[:i], restriction, *rest[i:])
-            for rest, together in groups.items()
-            for restriction in (union(together, attribute.type) if len(together) > 1 else together)
-        ]
-    merged = [Pattern(schema, row) for row in rows]
-    kept: list[Pattern] = []
-    for pattern in merged:
-        if not any(k.contains(pattern) for k in kept):
-            kept = [k for k in kept if not pattern.contains(k)]
-            kept.append(pattern)
-    return kept
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,9 @@ class Restriction(ABC):
         """
         if self is ANY or other is ANY:
             return self is ANY
-        if not isinstance(other, Range):
+        if not type(other) is Range:
             return self.holds(values_of(other))
-        if isinstance(self, OneOf):
+        if type(self) is OneOf:
             return self.holds_range(other, t)
         return encloses(self.extent(t), other.extent(t))
 
@@ -115,11 +115,11 @@ class Restriction(ABC):
             return other
         if other is ANY:
             return self
-        if isinstance(self, Range) and isinstance(other, Range):
+        if type(self) is Range and type(other) is Range:
             low, high = max(self, other, key=Range.low_cut), min(self, other, key=Range.high_cut)
             return between(low.low, high.high, low.low_closed, high.high_closed)
-        listed, wider = (other, self) if isinstance(self, Range) else (self, other)
-        if isinstance(listed, OneOf):
+        listed, wider = (other, self) if type(self) is Range else (self, other)
+        if type(listed) is OneOf:
             return listed.within(wider)
         return listed if wider.holds(values_of(listed)) else NOTHING
 
@@ -129,6 +129,8 @@ class Restriction(ABC):
         >>> between(3, 4, False, False).is_empty(), between(3, 4, False, False).is_empty(pa.int32())
         (False, True)
         """
+        if type(self) is OneOf:
+            return not self.values
         return self is not ANY and not self.extent(t)
 
     def __str__(self) -> str:
@@ -270,10 +272,10 @@ class OneOf(Restriction):
 
     def within(self, other: Restriction) -> Restriction:
         """Those of the values that another restriction matches."""
-        if isinstance(other, Range):
+        if type(other) is Range:
             start, stop = other.slice(self.values)
             kept = self.values[start:stop]
-        elif isinstance(other, OneOf):
+        elif type(other) is OneOf:
             if len(other.values) < len(self.values):
                 return other.within(self)
             kept = tuple(filter(other.known.__contains__, self.values))
@@ -501,18 +503,18 @@ def at_least(value: Any) -> Restriction:
 
 def normal(restriction: Restriction) -> Restriction:
     """The simplest form: a list of one value is that value, a range of one value too, a crossed range is nothing."""
-    if isinstance(restriction, OneOf):
+    if type(restriction) is OneOf:
         return Equal(restriction.values[0]) if len(restriction.values) == 1 else restriction
-    if isinstance(restriction, Range):
+    if type(restriction) is Range:
         return between(restriction.low, restriction.high, restriction.low_closed, restriction.high_closed)
     return restriction
 
 
 def values_of(restriction: Restriction) -> tuple[Any, ...]:
     """The values that a value or a list names."""
-    if isinstance(restriction, Equal):
+    if type(restriction) is Equal:
         return (restriction.value,)
-    return restriction.values if isinstance(restriction, OneOf) else ()
+    return restriction.values if type(restriction) is OneOf else ()
 
 
 def restriction_from_json(stored: Any, t: pa.DataType) -> Restriction:

@@ -42,7 +42,7 @@ def union(restrictions: Iterable[Restriction], t: pa.DataType | None = None) -> 
         return [ANY]
     values, ticks = _gathered(given, t)
     starts, ends = _runs(values, ticks, t)
-    ranges, free = _touching([r for r in given if isinstance(r, Range)], values, starts, ends, t)
+    ranges, free = _touching([r for r in given if type(r) is Range], values, starts, ends, t)
     long = free & (ends - starts > 1)
     if len(ranges) + np.count_nonzero(long) > FEW_RANGES:
         long &= ends - starts >= LONG_RANGE
@@ -52,9 +52,9 @@ def union(restrictions: Iterable[Restriction], t: pa.DataType | None = None) -> 
     if not single.all():
         chosen = np.repeat(single, ends - starts)
         values, ticks = tuple(compress(values, chosen.tolist())), None if ticks is None else ticks[chosen]
-    if alone := [r.value for r in simple if isinstance(r, Equal)]:
+    if alone := [r.value for r in simple if type(r) is Equal]:
         values, ticks = tuple(sorted({*values, *alone})), None
-    return [r for r in simple if isinstance(r, Range)] + ([listed(values, t, ticks)] if values else [])
+    return [r for r in simple if type(r) is Range] + ([listed(values, t, ticks)] if values else [])
 
 
 def subtract(restriction: Restriction, taken: Restriction, t: pa.DataType | None = None) -> list[Restriction]:
@@ -71,10 +71,10 @@ def subtract(restriction: Restriction, taken: Restriction, t: pa.DataType | None
         return []
     if restriction is ANY:
         return [ANY]
-    if not isinstance(restriction, Range):
-        if isinstance(restriction, OneOf) and isinstance(taken, OneOf):
+    if type(restriction) is not Range:
+        if type(restriction) is OneOf and type(taken) is OneOf:
             kept = tuple(v for v in restriction.values if v not in taken.known)
-        elif isinstance(restriction, OneOf) and isinstance(taken, Range):
+        elif type(restriction) is OneOf and type(taken) is Range:
             start, stop = taken.slice(restriction.values)
             kept = restriction.values[:start] + restriction.values[stop:]
         else:
@@ -82,29 +82,41 @@ def subtract(restriction: Restriction, taken: Restriction, t: pa.DataType | None
         if len(kept) == len(values_of(restriction)):
             return [restriction]
         return [listed(kept, t)] if kept else []
-    if isinstance(taken, Range):
+    if type(taken) is Range:
         holes: list[Range] = [taken]
     else:
-        inside = values_of(taken)
-        start, stop = restriction.slice(inside)
-        if stop - start > FEW_RANGES:
+        inside = union([restriction.intersect(taken)], t)
+        points = [v for r in inside for v in values_of(r)]
+        holes = [r for r in inside if type(r) is Range] + [Range(v, v, True, True) for v in points]
+        if len(holes) > FEW_RANGES:
             return [restriction]
-        holes = [Range(v, v, True, True) for v in inside[start:stop]]
     left: list[Restriction] = [restriction]
     for hole in holes:
-        before = Range(None, hole.low, False, not hole.low_closed) if hole.low is not None else None
-        behind = Range(hole.high, None, not hole.high_closed, False) if hole.high is not None else None
-        left = [piece for r in left for side in (before, behind) if side for piece in [r.intersect(side)]]
+        left = [r.intersect(side) for r in left for side in _sides(hole, t)]
     return [r for r in left if not r.is_empty(t)]
+
+
+def _sides(hole: Range, t: pa.DataType | None) -> list[Range]:
+    """Everything before and everything behind a range."""
+    sides = []
+    # Integers with closed ends, so that what was a run of values still looks like one.
+    step = 1 if t is not None and pa.types.is_integer(t) else 0
+    if hole.low is not None:
+        closed = hole.low_closed
+        sides.append(Range(None, hole.low - step if closed and step else hole.low, False, bool(step) or not closed))
+    if hole.high is not None:
+        closed = hole.high_closed
+        sides.append(Range(hole.high + step if closed and step else hole.high, None, bool(step) or not closed, False))
+    return sides
 
 
 def jointly_contain(restrictions: Sequence[Restriction], wanted: Restriction, t: pa.DataType) -> bool:
     """Whether every value that `wanted` matches is matched by one of the restrictions."""
-    if any(r is ANY for r in restrictions):
+    if wanted.is_empty(t) or any(r is ANY for r in restrictions):
         return True
     if wanted is ANY:
         return False
-    if not isinstance(wanted, Range):
+    if type(wanted) is not Range:
         rest: list[Restriction] = [wanted]
         for r in restrictions:
             rest = [piece for w in rest for piece in subtract(w, r, t)]
@@ -115,9 +127,9 @@ def jointly_contain(restrictions: Sequence[Restriction], wanted: Restriction, t:
 
 def _gathered(restrictions: Sequence[Restriction], t: pa.DataType | None) -> tuple[tuple[Any, ...], _Ints | None]:
     """All values listed, sorted, and their ticks. The longest list is taken as it is and the others merged into it."""
-    lists = [r for r in restrictions if isinstance(r, OneOf)]
+    lists = [r for r in restrictions if type(r) is OneOf]
     longest = max(lists, key=lambda r: len(r.values), default=OneOf(()))
-    fresh = {r.value for r in restrictions if isinstance(r, Equal)}
+    fresh = {r.value for r in restrictions if type(r) is Equal}
     fresh.update(*(r.values for r in lists if r is not longest))
     fresh -= longest.known
     ticks = None if t is None else longest.ticks(t)
