@@ -93,13 +93,13 @@ def check_once(keys: pa.Table, at: Ticks, over: Ledger) -> tuple[Ticks, Ledger, 
     >>> found.tolist(), fresh["k"].to_pylist()
     ([2], ['a', 'b'])
     """
-    chosen = keys.take(pa.array(at))
+    chosen = keys if len(at) == keys.num_rows else keys.take(pa.array(at))
     (codes,) = codes_of(chosen, chosen.column_names)
     again = over.holds(chosen)
     first = np.zeros(len(at), bool)
     first[firsts(codes)] = True
     broken = (again | ~first) & (codes >= 0)
-    after, fresh = over.add(chosen.filter(pa.array(first & ~again)))
+    after, fresh = over.add(chosen.filter(pa.array(first & ~again)), new=True)
     return at[broken], after, fresh
 
 
@@ -118,7 +118,7 @@ def check_after(
     >>> found.tolist(), heard.newest.tolist()
     ([3], [0, 20])
     """
-    chosen = keys.take(pa.array(at))
+    chosen = keys if len(at) == keys.num_rows else keys.take(pa.array(at))
     known = state.open.keys
     own, before = codes_of(chosen, chosen.column_names, known)
     closed = state.over.holds(chosen)
@@ -137,9 +137,7 @@ def check_after(
     first = np.full(len(starts), len(order), np.int64)
     np.minimum.at(first, group[broken], position[broken])
     broken = position >= first[group]
-    kept = ~broken
-    heard = np.full(len(starts), LOWEST, np.int64)
-    np.maximum.at(heard, group[kept], ticks[live][order][kept])
+    heard = np.maximum.reduceat(np.where(broken, LOWEST, ticks[live][order]), starts)
     sure = heard > LOWEST
     rows = pa.array(live[order][starts][sure])
     found = np.sort(np.concatenate([at[closed], at[live[order[broken]]]]))
@@ -148,14 +146,23 @@ def check_after(
 
 def _running_by_group(ticks: Ticks, codes: Ticks, newest: Ticks) -> tuple[Ticks, Ticks, Ticks]:
     """Sorted by code: the greatest tick of the code before each, the order, and where each code starts."""
-    order = np.argsort(codes, kind="stable")
+    # Numbers of 16 bits are sorted by radix, in a fraction of the time.
+    order = np.argsort(codes.astype(np.uint16) if len(newest) <= 1 << 16 else codes, kind="stable")
     sorted_codes = codes[order]
     starts = np.flatnonzero(np.concatenate([[True], sorted_codes[1:] != sorted_codes[:-1]]))
     before = np.empty(len(order), np.int64)
     before[1:] = ticks[order][:-1]
     before[starts] = newest[sorted_codes[starts]]
-    # Ranks shifted by group make one accumulation do for all groups: each group starts above the one before it.
-    distinct, ranks = np.unique(before, return_inverse=True)
-    shift = sorted_codes * len(distinct)
-    running: Ticks = distinct[np.maximum.accumulate(ranks + shift) - shift]
+    # Shifted by group, one accumulation does for all groups: each starts above the one before it.
+    known = before > LOWEST
+    low, high = (int(before[known].min()), int(before[known].max())) if known.any() else (0, 0)
+    width = high - low + 2
+    if width * len(newest) < 1 << 62:
+        shift = sorted_codes * width
+        level = np.maximum.accumulate(np.where(known, before - low + 1, 0) + shift) - shift
+        running: Ticks = np.where(level > 0, level + (low - 1), LOWEST)
+    else:
+        distinct, ranks = np.unique(before, return_inverse=True)
+        shift = sorted_codes * len(distinct)
+        running = distinct[np.maximum.accumulate(ranks + shift) - shift]
     return running, order.astype(np.int64), starts.astype(np.int64)

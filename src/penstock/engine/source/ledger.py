@@ -77,6 +77,11 @@ class Ledger:
         """Which rows have values that are promised away."""
         if not len(self):
             return np.zeros(table.num_rows, bool)
+        if self.runs is None and len(self.attributes) == 1 and not pa.types.is_floating(self.rows.schema.types[0]):
+            (name,) = self.attributes
+            listed = self.rows.column(0).combine_chunks()
+            among: Mask = pc.is_in(table.column(name), value_set=listed, skip_nulls=True).to_numpy()
+            return among
         if self.runs is None:
             return places(table, self.rows, self.attributes) >= 0
         column = table.column(self.attributes[0])
@@ -86,16 +91,20 @@ class Ledger:
         found: Mask = (at >= 0) & (values <= highs[at])
         return found & column.is_valid().to_numpy() if column.null_count else found
 
-    def add(self, table: pa.Table) -> tuple[Ledger, pa.Table]:
-        """This ledger with more values, and those of them that are new, each once. Nulls are no values."""
+    def add(self, table: pa.Table, new: bool = False) -> tuple[Ledger, pa.Table]:
+        """This ledger with more values, and those of them that are new, each once. Nulls are no values.
+
+        `new` says that all of them are, and different.
+        """
         chosen = table.select(self.attributes)
         if any(c.null_count for c in chosen.columns):
             chosen = chosen.drop_null()
-        fresh = chosen.filter(pa.array(~self.holds(chosen))) if len(self) else chosen
+        fresh = chosen.filter(pa.array(~self.holds(chosen))) if len(self) and not new else chosen
         if not fresh.num_rows:
             return self, fresh
         if self.runs is None:
-            fresh = fresh.take(pa.array(firsts(codes_of(fresh, self.attributes)[0])))
+            if not new:
+                fresh = fresh.take(pa.array(firsts(codes_of(fresh, self.attributes)[0])))
             return Ledger(self.schema, self.attributes, pa.concat_tables([self.rows, fresh]).combine_chunks()), fresh
         values = np.unique(column_ticks(fresh.column(0)))
         made = pa.table([pa.array(values).cast(fresh.schema.field(0).type)], schema=fresh.schema)
@@ -210,6 +219,9 @@ def codes_of(table: pa.Table, names: Sequence[str], *more: pa.Table) -> list[Tic
             null |= indices.is_null().to_numpy(zero_copy_only=False)
             indices = pc.fill_null(indices, 0)
         codes = indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if len(names) == 1:
+            combined = codes
+            continue
         # Numbered densely after every attribute, so that the product never outgrows its type.
         combined = np.unique(combined * max(1, len(encoded.dictionary)) + codes, return_inverse=True)[1]
     combined = np.where(null, -1, combined)
@@ -245,7 +257,9 @@ def places(table: pa.Table, listed: pa.Table, names: Sequence[str]) -> Ticks:
 
 def firsts(codes: Ticks) -> Ticks:
     """The position of the first of each code, in order."""
-    return np.sort(np.unique(codes, return_index=True)[1]).astype(np.int64)
+    first = np.full(int(codes.max(initial=-1)) + 2, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # backwards, so that the first one stays; −1 is the last place
+    return np.sort(first[first >= 0])
 
 
 def grouped(schema: Schema, rows: pa.Table) -> list[Pattern]:

@@ -179,7 +179,7 @@ class PromiseState:
                 self._over[i] = KeyState(over, stay)
                 came[i] = [fresh]
             if came[i]:
-                ended_now, _ = Ledger.empty(self.schema, [promise.key]).add(pa.concat_tables(came[i]))
+                ended_now, _ = Ledger.empty(self.schema, [promise.key]).add(pa.concat_tables(came[i]), new=True)
                 asserted += ended_now.patterns()
         return asserted
 

@@ -12,6 +12,8 @@ LOWEST = -(1 << 63)
 """Stands for "nothing before": no value is below it."""
 _HIGHEST = (1 << 63) - 1
 _BLOCK = 1 << 14
+# How many values per event may be looked at one suspect after the other.
+_LOOKED_AT = 8
 
 
 def below_running_max(ticks: Ticks, prefix: int, slack: int, floor: int = LOWEST) -> tuple[Ticks, Ticks, int]:
@@ -107,9 +109,35 @@ def below_kth_greatest(ticks: Ticks, top: Ticks, k: int) -> tuple[Ticks, Ticks, 
     >>> found.tolist(), limits.tolist(), top.tolist()
     ([3], [8], [8, 9, 10])
     """
+    if not len(ticks):
+        return np.empty(0, np.int64), np.empty(0, np.int64), top
+    together = np.concatenate([top, ticks])
+    running = np.maximum.accumulate(together)
+    # With more than k greater ones before it, a value is below what was the greatest k + 1 places before.
+    suspects = np.flatnonzero(together[k + 1 :] < running[: -k - 1]) + k + 1 if len(together) > k + 1 else top[:0]
+    after = greatest(top, ticks, k + 1)
+    if not len(suspects):
+        return np.empty(0, np.int64), np.empty(0, np.int64), after
+    # Those that are greater come behind the first maximum above it.
+    firsts = np.searchsorted(running, together[suspects], "right")
+    if int((suspects - firsts).sum()) > _LOOKED_AT * len(ticks):
+        return _below_kth_in_halves(ticks, top, k)
     found: list[int] = []
     limits: list[int] = []
-    # Most stretches hold no such value, which one look at the least value tells; the others are halved.
+    for first, place in zip(firsts.tolist(), suspects.tolist()):
+        between = together[first:place]
+        between = between[between > together[place]]
+        if len(between) > k:
+            found.append(place - len(top))
+            limits.append(int(np.partition(between, len(between) - k - 1)[len(between) - k - 1]))
+    return np.array(found, np.int64), np.array(limits, np.int64), after
+
+
+def _below_kth_in_halves(ticks: Ticks, top: Ticks, k: int) -> tuple[Ticks, Ticks, Ticks]:
+    """The same when a great many values are suspect, as behind one that is far too great."""
+    found: list[int] = []
+    limits: list[int] = []
+    # A stretch without such a value shows it by its least value; the others are halved.
     stretches = [(start, min(start + _BLOCK, len(ticks))) for start in range(0, len(ticks), _BLOCK)][::-1]
     while stretches:
         start, stop = stretches.pop()
