@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.algebra.held import held_for
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
 from penstock.algebra.source import Files, Generated, Reader
@@ -86,12 +87,16 @@ class Plan:
         return tuple(n for n in self.nodes if isinstance(n.operator, Sink))
 
     def describe(self) -> dict[str, dict[str, Any]]:
-        """What must be the same for a checkpoint to fit: per operator, its inputs, schema and definition."""
+        """What must be the same for a checkpoint to fit: per operator, its inputs, schema and definition.
+
+        And what its state is held for, so that a checkpoint can be explained without the query.
+        """
         return {
             n.id: {
                 "inputs": list(n.inputs),
                 "schema": str(n.operator.schema),
                 "definition": definition(n.operator),
+                **({"keeps": keeps} if (keeps := held_for(n.operator)) is not None else {}),
             }
             for n in self.nodes
             if not isinstance(n.operator, Sink)

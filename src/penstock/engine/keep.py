@@ -73,6 +73,11 @@ def dead_rows(marks: pa.Table) -> int:
     return int(pc.sum(marks[DEAD]).as_py() or 0) if DEAD in marks.column_names else 0
 
 
+def live_rows(rows: pa.Table, marks: pa.Table | None) -> pa.Table:
+    """The rows of a run that still count."""
+    return rows if marks is None or DEAD not in marks.column_names else rows.filter(pc.invert(marks[DEAD]))
+
+
 def _answer_empty(keeper: Keeper, orders: Orders, report: Report) -> None:
     if any(orders.ask):
         nothing = tuple(tuple(Answer(0) for _ in asked) for asked in orders.ask)

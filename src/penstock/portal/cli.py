@@ -227,15 +227,16 @@ def state(
         return
     out = Console()
     grid = Table("operator", title=f"{snapshot.storage.url}: after epoch {manifest.epoch}", title_justify="left")
-    for name in ("bucket", "windows", "runs", "rows", "bytes", "age (epochs)"):
+    for name in ("bucket", "group", "runs", "rows", "bytes", "age (epochs)"):
         grid.add_column(name, justify="right")
+    grid.add_column("waits for", overflow="fold")
     for u in units:
-        grid.add_row(
-            u.operator, str(u.bucket), str(u.group), str(u.runs), f"{u.rows:,}", short_bytes(u.bytes), str(u.age)
-        )
+        size = short_bytes(u.bytes)
+        counts = (u.bucket, u.group, u.runs)
+        grid.add_row(u.operator, *map(str, counts), f"{u.rows:,}", size, str(u.age), u.waits)
     grid.add_section()
     size = short_bytes(sum(u.bytes for u in units))
-    grid.add_row("all", "", "", str(sum(u.runs for u in units)), f"{sum(u.rows for u in units):,}", size, "")
+    grid.add_row("all", "", "", str(sum(u.runs for u in units)), f"{sum(u.rows for u in units):,}", size, "", "")
     out.print(grid)
     ahead = Table("operator", "attribute", "complete", title="frontiers", title_justify="left")
     for f in frontiers:

@@ -17,12 +17,14 @@ import pyarrow as pa
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
 from penstock.engine.checkpoint import Checkpoint, Manifest
+from penstock.engine.keep import live_rows
 from penstock.engine.run import BESIDE_SINK
 from penstock.engine.source.ticks import from_tick
-from penstock.engine.state import read_run
+from penstock.engine.state import read_marks, read_run
 from penstock.engine.storage import Storage, unseal
 from penstock.errors import CheckpointError, UserError
 from penstock.kernels.fold import is_tickable
+from penstock.portal.why import waits_for
 
 T = TypeVar("T")
 #: How often to look again when a running query has dropped what was being read.
@@ -42,6 +44,8 @@ class Unit:
     rows: int
     bytes: int
     age: int
+    waits: str = ""
+    """The punctuation that would release its longest waiting part."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class Snapshot:
                 sum(r.live for r in runs),
                 sum(r.bytes for r in runs),
                 now - min(r.epoch for r in runs),
+                waits_for(self.storage, self.plan, key, runs),
             )
             for key, runs in sorted(self.manifest.units.items())
         ]
@@ -124,10 +129,11 @@ class Snapshot:
         return found
 
     def tables(self) -> dict[str, pa.Table]:
-        """The live rows of every operator's state, by operator id."""
+        """The live rows of every operator's state, by operator id; of a join by `join-1#0` and `join-1#1`."""
         found: dict[str, list[pa.Table]] = {i: [] for i in self.plan if i.startswith("aggregate")}
         for key, runs in sorted(self.manifest.units.items()):
-            found.setdefault(key.operator, []).extend(read_run(self.storage, key, r) for r in runs)
+            rows = (live_rows(read_run(self.storage, key, r), read_marks(self.storage, key, r)) for r in runs)
+            found.setdefault(key.operator, []).extend(rows)
         empty = pa.table({"nothing": pa.array([], pa.int32())})
         return {i: pa.concat_tables(tables) if tables else empty for i, tables in found.items()}
 
@@ -163,6 +169,7 @@ def ask(path: str, sql: str) -> pa.Table:
         [
             ("operator", pa.string()),
             *((n, pa.int64()) for n in ("bucket", "group", "runs", "rows", "bytes", "age")),
+            ("waits", pa.string()),
         ]
     )
     with duckdb.connect(":memory:") as connection:

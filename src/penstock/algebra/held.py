@@ -1,0 +1,43 @@
+"""What an operator holds state for, as plain data: it goes with a checkpoint, so that its state can be explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.meet import meeting_of
+from penstock.algebra.operator import Aggregate, Bucket, Distinct, Operator, OrderBy
+
+
+def held_for(operator: Operator) -> dict[str, Any] | None:
+    """What decides when state is released; None for an operator without state.
+
+    >>> from penstock.algebra.schema import Schema
+    >>> held_for(Distinct((), Schema.parse("a int")))
+    {'kind': 'distinct'}
+    """
+    match operator:
+        case Join(rows=None) | MultiJoin():
+            meeting = meeting_of(operator)
+            return {
+                "kind": "join",
+                "keys": [list(s.keys) for s in meeting.sides],
+                "times": [s.time for s in meeting.sides],
+                "reach": {f"{a},{b}": list(reach) for (a, b), reach in meeting.reach.items()},
+            }
+        case Join():
+            keys = [[a for a, _ in operator.keys], [b for _, b in operator.keys]]
+            return {"kind": "join", "keys": keys, "times": list(operator.times or ()), "reach": {}}
+        case Aggregate():
+            below = operator.inputs[0]
+            found: dict[str, Any] = {"kind": "aggregate", "keys": list(operator.keys)}
+            if isinstance(below, Bucket):
+                window = below.window
+                found |= {"label": window.label, "on": window.on, "size": getattr(window, "size", None)}
+            return found
+        case OrderBy():
+            return {"kind": "order", "by": [n for n, _ in operator.by]}
+        case Distinct():
+            return {"kind": "distinct"}
+        case _:
+            return None
