@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripts import arrivals, bag, let_in, run, scripts, shown, stream
 
@@ -69,6 +69,7 @@ def sides(finite: bool) -> tuple[Stream, Stream]:
     finite=st.booleans(),
     cut=CUTS,
 )
+@settings(max_examples=150)
 def test_all_kinds_end_with_the_batch_answer(
     left: list[Any], right: list[Any], how: str, band: Any, where: str | None, null_safe: bool, finite: bool, cut: Any
 ) -> None:

@@ -64,15 +64,12 @@ class RowsJoin:
     def _settle(self) -> list[Item]:
         """Give everyone a turn whose turn it is; let go of what waits in vain."""
         out: list[Item] = []
+        # In order: what can be overtaken, can be so ahead of all that is behind it and has its key.
         self.waiting.sort(key=self._place)
-        blocked: set[Key] = set()
-        for held in list(self.waiting):
-            key = self._known_key(held)
-            if key in blocked or self._could_be_overtaken(held):
-                blocked.add(key)
-            else:
-                self.waiting.remove(held)
-                out += self._turn(held, key)
+        ready = [held for held in self.waiting if not self._could_be_overtaken(held)]
+        self.waiting = [held for held in self.waiting if not any(held is r for r in ready)]
+        for held in ready:
+            out += self._turn(held, self._known_key(held))
         for side in (0, 1):
             for key, recent in list(self.recent[side].items()):
                 if not self._could_be_met(side, key, recent[0]):
