@@ -313,6 +313,12 @@ def test_a_wider_slack_takes_nothing_back() -> None:
     assert state.frontier == {"ts": 67}
 
 
+def test_a_key_that_goes_back_breaks_its_own_promise() -> None:
+    pieces: list[Piece] = [("a", [(8, 1, "u"), (27, 2, "u"), (20, 1, "u"), (19, 2, "u")])]
+    _, _, _, details = run(pieces, [WhenAll("key", (1, 2), "ts", 5)], 1)
+    assert details == ["[< 22, 2, *]"]
+
+
 def test_when_all_and_every_together() -> None:
     pieces: list[Piece] = [("a", [(8, 1, "u"), (27, 2, "u")]), ("a", [(29, 1, "u")])]
     _, _, asserted, _ = run(pieces, [WhenAll("key", (1, 2), "ts"), Every("ts", 10)], 2)

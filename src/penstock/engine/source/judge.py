@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import less
+from penstock.algebra.restriction import Restriction, less
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Adaptive, After, Disorder, Monitored, Once, Promise, WhenAll, WithinRows
 from penstock.engine.source.fit import Mask
@@ -113,7 +113,13 @@ class Judge:
         codes = codes if at is None else codes[at]
         before = np.array([LOWEST if h is None else h for h in self.keys[index]], np.int64)
         found, limits, after = below_running_max_by_key(ticks, codes, before, promise.slack)
-        self._reject(promise.past, found, limits, at)
+        if len(found):
+            listed = [promise.keys[c] for c in codes[found].tolist()]
+            texts = [
+                str(Pattern.by_name(self.schema, {promise.key: k, promise.past: _below(self.schema, promise.past, x)}))
+                for k, x in zip(listed, limits.tolist())
+            ]
+            self.verdicts.reject(found if at is None else at[found], LATE, texts)
         seen = np.zeros(len(before), bool)
         seen[codes] = True
         highs = tuple(int(a) if s or h is not None else None for a, s, h in zip(after, seen, self.keys[index]))
@@ -176,7 +182,11 @@ class Judge:
 
 def frontier_pattern(schema: Schema, attribute: str, tick: int) -> Pattern:
     """No further event has `attribute` below a tick."""
-    return Pattern.by_name(schema, {attribute: less(from_tick(tick, schema.type_of(attribute)))})
+    return Pattern.by_name(schema, {attribute: _below(schema, attribute, tick)})
+
+
+def _below(schema: Schema, attribute: str, tick: int) -> Restriction:
+    return less(from_tick(tick, schema.type_of(attribute)))
 
 
 def codes_in(table: pa.Table, attribute: str, values: Sequence[Any], schema: Schema) -> Ticks:
