@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,30 @@ def test_release_never_changes_the_answer_of_a_grammatical_stream(epochs: list[t
         assert of_a.rows == sum(r[1] == "a" for r in open_rows)
         assert of_a.latest == max((r[0] for r in open_rows if r[1] == "a" and r[0] is not None), default=None)
         assert old.rows == sum(r[0] == frontier for r in open_rows)
+
+
+def test_many_epochs_with_runs_that_are_merged() -> None:
+    random = Random(3)
+    bench = Bench()
+    rows: list[Row] = []
+    out: list[Row] = []
+    for _ in range(60):
+        some = [(random.randrange(400), random.choice("ab"), 0.0) for _ in range(random.choice([1, 5, 40]))]
+        rows += some
+        out += tuples(bench.epoch(some).output)
+        assert len(bench.held) <= 8
+    assert out == first_appearances(rows)
+    for run in bench.held:
+        hashes = run.rows["__hash"].to_pylist()
+        assert hashes == sorted(hashes)
+
+
+def test_a_run_with_one_old_row_is_not_looked_through_for_every_frontier() -> None:
+    bench = Bench()
+    bench.epoch([(0, "a", 0.0), *((1000 + i, "a", 0.0) for i in range(30))])
+    rewritten = sum(bool(bench.epoch([], f"[< {t}, *, *]").dropped) for t in range(0, 1000, 5))
+    assert rewritten == 1
+    assert (bench.held[0].low, bench.held[0].rows.num_rows) == (1000, 30)
 
 
 def test_a_frontier_drops_whole_runs_and_cuts_a_run_when_half_of_its_time_is_over() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ LIMIT = st.sampled_from([1, 2, 3, None])
 def test_the_last_rows_of_each_key_in_order_of_time() -> None:
     bench = Bench("inner", (2, 1))
     left = [(5, 1, 50), (1, 1, 10), (3, 1, 30), (2, 2, 20)]
-    right = [(4, 1, 400), (4, 1, 401)]
+    right = [(4, 1, 401), (4, 1, 400)]
     assert bench.epoch(left, right).output.num_rows == 0
     step = bench.epoch([], [], until=5)
     assert sorted(tuples(step.output)) == [
@@ -252,9 +253,53 @@ def test_keys_that_share_a_hash_are_told_apart(how: str, limit: int | None, epoc
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_join_module, "hash_keys", crowded)
+        patch.setattr(rows_join_module, "is_exact", lambda types: False)
         test_any_cut_into_epochs_follows_the_definition.hypothesis.inner_test(  # type: ignore[attr-defined]
             how, limit, 1, epochs, False, True
         )
+
+
+@pytest.mark.parametrize(
+    ("how", "limits"),
+    [("inner", (3, None)), ("left", (1, 2)), ("full", (2, 1)), ("semi", (3, None)), ("anti", (1, 2))],
+)
+def test_many_epochs_with_runs_that_are_marked_rewritten_and_merged(how: str, limits: Limits) -> None:
+    random = Random(7)
+    bench = Bench(how, limits, "v <= w")
+    events: tuple[list[Row], list[Row]] = ([], [])
+    out: Counter[Row] = Counter()
+    merged = 0
+    for t in range(0, 90, 3):
+        # Some keys come all the time and some are left alone for long, on one side or the other.
+        fresh = [
+            [(t + random.randrange(6), random.choice([1, random.randrange(40)]), random.randrange(9)) for _ in range(n)]
+            for n in (random.choice([0, 3, 12]), random.choice([0, 3, 12]))
+        ]
+        for all_, some in zip(events, fresh, strict=True):
+            all_ += some
+        step = bench.epoch(fresh[0], fresh[1], until=t)
+        out.update(tuples(step.output))
+        assert out == by_definition(how, limits, events[0], events[1], t, where=True)
+        merged += len(step.dropped) > 4
+    assert merged
+    out.update(tuples(bench.epoch([], [], ended=True).output))
+    assert out == by_definition(how, limits, events[0], events[1], None, where=True)
+
+
+def test_a_row_that_left_padded_does_not_leave_again() -> None:
+    bench = Bench("left", (1, 1))
+    # Key 1 falls out of a run that is kept for the sake of the others.
+    bench.epoch([(1, k, 0) for k in range(5)], [], until=2)
+    assert tuples(bench.epoch([(3, 1, 0)], [], until=4).output) == [(1, 1, 0, None, None)]
+    assert tuples(bench.epoch([(5, 1, 0)], [], until=6).output) == [(1, 3, 0, None, None)]
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_content_decides_between_rows_of_the_same_time_and_null_is_last(flipped: bool) -> None:
+    bench = Bench("inner", (2, 1))
+    left = [(1, 1, 7), (1, 1, None), (1, 1, 5), (1, 1, 6)]
+    step = bench.epoch(left[::-1] if flipped else left, [(2, 1, 0)], until=3)
+    assert Counter(tuples(step.output)) == Counter([(1, 1, 7, 2, 0), (1, 1, None, 2, 0)])
 
 
 def test_state_is_the_last_rows_of_each_key() -> None:

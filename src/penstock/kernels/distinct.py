@@ -290,13 +290,16 @@ def equal_rows(a: pa.Table, i: Positions, b: pa.Table, j: Positions, names: Sequ
     return result
 
 
-def alike(rows: pa.Table, hashes: Hashes) -> Positions:
-    """A number for each row, the same for rows that are equal and for no others; numbers count from 0."""
+def alike(rows: pa.Table, hashes: Hashes, exact: bool = False) -> Positions:
+    """A number for each row, the same for rows that are equal and for no others; numbers count from 0.
+
+    `exact` says that equal hashes mean equal rows, so there is nothing to compare.
+    """
     order = order_of(hashes)
     again = hashes[order[1:]] == hashes[order[:-1]]
     pairs = np.flatnonzero(again)
     names = rows.column_names
-    if not equal_rows(rows, order[pairs], rows, order[pairs + 1], names).all():
+    if not exact and not equal_rows(rows, order[pairs], rows, order[pairs + 1], names).all():
         # Different rows under one hash: so rare that sorting everything does not matter.
         return ranks(rows, [(n, False) for n in names])
     result = np.zeros(len(hashes), dtype=np.int64)
