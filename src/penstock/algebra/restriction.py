@@ -95,7 +95,7 @@ class Restriction(ABC):
         """
         if self is ANY or other is ANY:
             return self is ANY
-        if not type(other) is Range:
+        if type(other) is not Range:
             return self.holds(values_of(other))
         if type(self) is OneOf:
             return self.holds_range(other, t)
