@@ -16,6 +16,7 @@ from penstock.algebra.domain import domains
 from penstock.algebra.operator import Distinct, Operator, OrderBy, Union
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
+from penstock.algebra.prefix import prefix
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
 from penstock.algebra.through import through
@@ -154,8 +155,6 @@ class OrderBehaviour(Behaviour):
             found = tuple(Pattern(self.schema, p.restrictions) for p in patterns if not p.restricted)
         else:
             self.given = self.given.add(*(Pattern(self.schema, p.restrictions) for p in patterns))
-            from penstock.algebra.prefix import prefix
-
             complete = prefix(self.given, self.operator.by, self.schema, self.domains)
             found = tuple(p for p in complete if not self.done.covers(p))
             self.done = self.done.add(*found)

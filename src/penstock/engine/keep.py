@@ -39,7 +39,8 @@ def step_bucket(
 
 def _held(job: Job, merging: Merge, keeper: Keeper, bucket: int) -> tuple[list[list[Held]], dict[str, UnitKey]]:
     assert job.checkpoint is not None
-    ports = {port_name(keeper.id, port): port for port in range(len(keeper.edges))}
+    count = len(keeper.edges)
+    ports = {port_name(keeper.id, port, count): port for port in range(count)}
     held: list[list[Held]] = [[] for _ in keeper.edges]
     keys: dict[str, UnitKey] = {}
     for key, runs in merging.units.items():
@@ -59,7 +60,7 @@ def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, Un
         file, _ = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
         report.changes.append(Change(keys[name], marked=((name, file, dead_rows(marks)),)))
     for run in step.added:
-        key = UnitKey(port_name(keeper.id, run.port), bucket, run.group)
+        key = UnitKey(port_name(keeper.id, run.port, len(keeper.edges)), bucket, run.group)
         stored = write_run(job.checkpoint, key, job.epoch, run.rows, run.low, run.high)
         change = Change(key, added=(stored,))
         if run.marks is not None:

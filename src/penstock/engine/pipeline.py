@@ -89,9 +89,9 @@ class Keeper:
     kernel: Stateful
 
 
-def port_name(node_id: str, port: int) -> str:
+def port_name(node_id: str, port: int, ports: int) -> str:
     """Where rows for one input of an operator come to rest, and under which its state is filed."""
-    return f"{node_id}#{port}"
+    return node_id if ports == 1 else f"{node_id}#{port}"
 
 
 class Pipeline:
@@ -120,7 +120,7 @@ class Pipeline:
                 edges += len(node.inputs)
                 keeper = self.keepers[node.id] = Keeper(node.id, numbers, below, kernel)
                 for port in range(len(node.inputs)):
-                    self.ports[port_name(node.id, port)] = (keeper, port)
+                    self.ports[port_name(node.id, port, len(node.inputs))] = (keeper, port)
             level[node.id] = below
         self.levels = max(level.values(), default=0)
 
@@ -291,7 +291,7 @@ class Pipeline:
             names = list(schema.names)
             rows = rows.select(names)
             rows = rows if rows.schema.equals(schema.arrow) else rows.cast(schema.arrow)
-            out.setdefault(port_name(node.id, port), []).append(rows)
+            out.setdefault(port_name(node.id, port, len(node.inputs)), []).append(rows)
 
     @cached_property
     def blob(self) -> tuple[str, bytes]:

@@ -30,7 +30,7 @@ def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Seq
         return ""
     match keeps["kind"]:
         case "join":
-            return _join(plan, operator, keeps, int(port), rows)
+            return _join(plan, operator, keeps, int(port or 0), rows)
         case "aggregate":
             return _groups(plan, operator, keeps, rows)
         case "order":
