@@ -413,6 +413,16 @@ def test_runs_are_merged_by_size_and_keep_their_marks() -> None:
     assert step([], [], ("[*, *, *]", "")).output.num_rows == 600
 
 
+def test_a_run_that_is_rewritten_remembers_who_has_met() -> None:
+    shelf, step = simple("left")
+    step([(k, 0, "x") for k in range(10)], [])
+    step([], [(k, 1, "r") for k in range(8)])
+    got = step([], [], ("[<= 5, *, *]", ""))
+    assert len(got.dropped) == 1 and [f.rows.num_rows for f in got.added] == [4] and got.output.num_rows == 0
+    assert sorted(step([], [], ("[*, *, *]", "")).output.column("k").to_pylist()) == [8, 9]
+    assert shelf.held[0] == {}
+
+
 def test_a_self_join_pairs_each_with_each() -> None:
     both = Schema.parse("k int, v int")
     join = join_operator(Source((), both), Source((), both), "k")

@@ -7,7 +7,8 @@ order by time within a key bounds the candidates to those inside it, however oft
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -207,6 +208,18 @@ def same(a: pa.Array, b: pa.Array, null_safe: bool) -> Mask:
     return result
 
 
+def sift(table: pa.Table | None, schema: pa.Schema, must: Iterable[str]) -> tuple[pa.Table, pa.Table]:
+    """The columns of a schema: rows with a value in all of the given attributes, and rows without."""
+    if table is None or not table.num_rows:
+        return schema.empty_table(), schema.empty_table()
+    rows = table.select(schema.names).cast(schema)
+    nulls = [np.asarray(rows.column(n).is_null()) for n in dict.fromkeys(must) if rows.column(n).null_count]
+    if not nulls:
+        return rows, schema.empty_table()
+    loose = np.logical_or.reduce(nulls)
+    return rows.take(pa.array(np.flatnonzero(~loose))), rows.take(pa.array(np.flatnonzero(loose)))
+
+
 class Run:
     """A sorted run during one epoch: its rows, and what becomes known of them."""
 
@@ -276,3 +289,63 @@ class Run:
     def stamp(self, flags: Sequence[str]) -> pa.Table | None:
         """The marks as they are now."""
         return pa.table({f: pa.array(self.flags(f)) for f in flags}) if flags else None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When two rows match: equal keys, and `low ≤ right time − left time ≤ high`.
+
+    With `exact`, the hash is as good as the key.
+    """
+
+    keys: tuple[tuple[str, str], ...]
+    low: int | None = None
+    high: int | None = None
+    null_safe: bool = False
+    exact: bool = False
+
+    @property
+    def timed(self) -> bool:
+        return self.low is not None or self.high is not None
+
+    def reaches(self, left: Run, right: Run) -> bool:
+        """Whether any times of two runs can match."""
+        if not self.timed or left.low is None or left.high is None or right.low is None or right.high is None:
+            return True
+        far = self.low is None or right.high - left.low >= self.low
+        return far and (self.high is None or right.low - left.high <= self.high)
+
+
+def meet(left: Run, right: Run, rule: Rule, among: Positions | None = None) -> Iterator[tuple[Positions, Positions]]:
+    """The positions of all live pairs that match, in pieces; of the left only rows `among` the given ones."""
+    if not len(left) or not len(right) or not rule.reaches(left, right):
+        return
+    wanted = left.hashes if among is None else left.hashes[among]
+    swapped = len(wanted) > len(right)
+    found, begin, end = ranges(right.hashes, wanted) if swapped else ranges(wanted, right.hashes)
+    if rule.timed and len(found):
+        times = left.ticks if among is None else left.ticks[among]
+        if swapped:
+            low, high = None if rule.high is None else -rule.high, None if rule.low is None else -rule.low
+            begin, end = narrow(times, begin, end, right.ticks[found], low, high)
+        else:
+            begin, end = narrow(right.ticks, begin, end, times[found], rule.low, rule.high)
+    for which, at in expand(begin, end):
+        li, ri = (at, found[which]) if swapped else (found[which], at)
+        li, ri = _verified(left, li if among is None else among[li], right, ri, rule)
+        if len(li):
+            yield li, ri
+
+
+def _verified(left: Run, li: Positions, right: Run, ri: Positions, rule: Rule) -> tuple[Positions, Positions]:
+    """Of candidates with equal hashes those that match, cheapest question first."""
+    masks = [~run.flags(DEAD)[at] for run, at in ((left, li), (right, ri)) if run.has(DEAD)]
+    if rule.timed:
+        masks.append(within(left.ticks[li], right.ticks[ri], rule.low, rule.high))
+    if masks and not bool((fits := np.logical_and.reduce(masks)).all()):
+        li, ri = li[fits], ri[fits]
+    for a, b in () if rule.exact else rule.keys:
+        equal = same(pick(left.rows, a, li), pick(right.rows, b, ri), rule.null_safe)
+        if not bool(equal.all()):
+            li, ri = li[equal], ri[equal]
+    return li, ri

@@ -17,19 +17,7 @@ from penstock.algebra.join import Join
 from penstock.algebra.pattern import Pattern
 from penstock.kernels.duck import query
 from penstock.kernels.hash import is_exact
-from penstock.kernels.index import (
-    HASH,
-    Mask,
-    Positions,
-    Run,
-    build,
-    expand,
-    narrow,
-    pick,
-    ranges,
-    same,
-    within,
-)
+from penstock.kernels.index import HASH, Mask, Positions, Rule, Run, build, meet, pick, same, sift
 from penstock.kernels.release import Laziness, Selection, answer, cut, part_of, tidy
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 
@@ -65,7 +53,6 @@ class JoinKernel:
         self.spread: tuple[tuple[str, ...], ...] = self.keys
         band = join.band
         self.times: tuple[str | None, str | None] = (None, None) if band is None else (band.left, band.right)
-        self.low, self.high = (None, None) if band is None else (band.low, band.high)
         self.output_schema: pa.Schema = join.schema.arrow
         self.needed: tuple[tuple[str, ...] | None, ...] = tuple(self._needed(port) for port in (0, 1))
         self._halves = join.how in ("semi", "anti")
@@ -73,14 +60,17 @@ class JoinKernel:
         #: Whether a stored row has to remember that it found a partner.
         self._remembers = tuple(owes and not self._halves for owes in self._owes)
         types = [join.inputs[0].schema.type_of(k) for k in self.keys[0]]
-        self._exact = is_exact(types) and not (join.null_safe and types)
+        exact = is_exact(types) and not (join.null_safe and types)
+        low, high = (None, None) if band is None else (band.low, band.high)
+        self._rule = Rule(join.keys, low, high, join.null_safe, exact)
         #: Stored rows are cut into slices of about half the band, so that old ones leave as whole runs.
-        self._slice = None if self.low is None or self.high is None else max((self.high - self.low) // 2, 1)
+        self._slice = None if low is None or high is None else max((high - low) // 2, 1)
+        schemas = [join.inputs[port].schema.arrow for port in (0, 1)]
+        self._schemas = [pa.schema([schemas[port].field(n) for n in self._names(port)]) for port in (0, 1)]
 
     def stored_schema(self, port: int) -> pa.Schema:
         """What the runs of a port look like."""
-        schema = self.join.inputs[port].schema.arrow
-        return pa.schema([pa.field(HASH, pa.uint64()), *(schema.field(n) for n in self._names(port))])
+        return pa.schema([pa.field(HASH, pa.uint64()), *self._schemas[port]])
 
     def _needed(self, port: int) -> tuple[str, ...]:
         used = set(self.keys[port]) | {self.times[port]}
@@ -130,18 +120,11 @@ class JoinKernel:
 
     def _arrived(self, port: int, table: pa.Table | None, output: list[pa.Table]) -> Run:
         """The new rows that can have partners as a run; the others leave at once."""
-        schema = self.join.inputs[port].schema
-        names, keys, time = self._names(port), self.keys[port], self.times[port]
-        rows = pa.schema([schema.arrow.field(n) for n in names]).empty_table()
-        if table is not None and table.num_rows:
-            rows = table.select(names).cast(rows.schema)
-            must = ([] if self.join.null_safe else list(keys)) + ([time] if time is not None else [])
-            nulls = [rows.column(n).is_null() for n in dict.fromkeys(must) if rows.column(n).null_count]
-            if nulls:
-                loose = np.logical_or.reduce([np.asarray(n) for n in nulls])
-                if self._owes[port]:
-                    output.append(self._alone(port, rows, np.flatnonzero(loose)))
-                rows = rows.take(pa.array(np.flatnonzero(~loose)))
+        keys, time = self.keys[port], self.times[port]
+        must = (() if self.join.null_safe else keys) + (() if time is None else (time,))
+        rows, loose = sift(table, self._schemas[port], must)
+        if self._owes[port] and loose.num_rows:
+            output.append(self._alone(port, loose, np.arange(loose.num_rows)))
         index = build(rows, keys, time)
         if self._halves and port == 1 and self.join.residual is None:
             index = _without_repeats(index)
@@ -149,48 +132,11 @@ class JoinKernel:
 
     def _pairs(self, left: Run, right: Run) -> Iterator[tuple[Positions, Positions]]:
         """The positions of rows that match, in pieces."""
-        if not len(left) or not len(right) or not self._reach(left, right):
-            return
-        swapped = len(left) > len(right)
-        small, large = (right, left) if swapped else (left, right)
-        found, begin, end = ranges(small.hashes, large.hashes)
-        if small.time is not None and len(found):
-            low, high = (_minus(self.high), _minus(self.low)) if swapped else (self.low, self.high)
-            begin, end = narrow(large.ticks, begin, end, small.ticks[found], low, high)
-        for which, at in expand(begin, end):
-            mine = found[which]
-            li, ri = (at, mine) if swapped else (mine, at)
-            yield from self._verified(left, li, right, ri)
-
-    def _reach(self, left: Run, right: Run) -> bool:
-        """Whether any times of two runs can lie in the band."""
-        if left.low is None or left.high is None or right.low is None or right.high is None:
-            return True
-        far = self.low is None or right.high - left.low >= self.low
-        return far and (self.high is None or right.low - left.high <= self.high)
-
-    def _verified(self, left: Run, li: Positions, right: Run, ri: Positions) -> Iterator[tuple[Positions, Positions]]:
-        """Of candidates with equal hashes those that match, cheapest question first."""
-        fits: Mask | None = None
-        for run, at in ((left, li), (right, ri)):
-            if run.has(DEAD):
-                fits = _both(fits, ~run.flags(DEAD)[at])
-        if left.time is not None:
-            fits = _both(fits, within(left.ticks[li], right.ticks[ri], self.low, self.high))
-        if fits is not None and not fits.all():
-            li, ri = li[fits], ri[fits]
-        if not self._exact and len(li):
-            equal: Mask | None = None
-            for a, b in self.join.keys:
-                equal = _both(equal, same(pick(left.rows, a, li), pick(right.rows, b, ri), self.join.null_safe))
-            if equal is not None and not equal.all():
-                li, ri = li[equal], ri[equal]
-        if self.join.residual is not None and len(li):
-            true = self._residual(left, li, right, ri)
-            if not true.all():
+        for li, ri in meet(left, right, self._rule):
+            if self.join.residual is not None and not bool((true := self._residual(left, li, right, ri)).all()):
                 li, ri = li[true], ri[true]
-        if len(li):
-            yield li, ri
+            if len(li):
+                yield li, ri
 
     def _residual(self, left: Run, li: Positions, right: Run, ri: Positions) -> Mask:
         residual = self.join.residual
@@ -278,14 +224,6 @@ class JoinKernel:
 
     def _answer(self, port: int, pattern: Pattern, runs: Sequence[Run]) -> Answer:
         return answer(pattern, runs, self.keys[port], self.times[port])
-
-
-def _minus(ticks: int | None) -> int | None:
-    return None if ticks is None else -ticks
-
-
-def _both(a: Mask | None, b: Mask) -> Mask:
-    return b if a is None else a & b
 
 
 def _without_repeats(index: pa.Table) -> pa.Table:
