@@ -55,8 +55,10 @@ def _older_than(schema: Schema, attribute: str, tick: int) -> Pattern:
 class DisorderPromise:
     """An event is late if it is older than the newest one before it in its partition by more than the slack."""
 
-    def __init__(self, promise: declaration.Disorder, schema: Schema, partitions: Sequence[Hashable]) -> None:
-        self.promise, self.schema = promise, schema
+    def __init__(
+        self, promise: declaration.Disorder, schema: Schema, partitions: Sequence[Hashable], period: int = 1
+    ) -> None:
+        self.promise, self.schema, self.period = promise, schema, period
         self.newest: dict[Hashable, int | None] = dict.fromkeys(partitions)
 
     def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
@@ -71,18 +73,57 @@ class DisorderPromise:
         late = newest is not None and tick < newest - slack
         return _older_than(self.schema, attribute, newest - slack) if late and newest is not None else None
 
-    def assertions(self) -> list[Pattern]:
+    def frontier(self) -> int | None:
+        """How far time is complete in the slowest partition."""
         seen = [n for n in self.newest.values() if n is not None]
         if not seen or len(seen) < len(self.newest):
-            return []  # A partition that has said nothing yet may still bring anything.
-        return [_older_than(self.schema, self.promise.attribute, min(seen) - self.promise.slack)]
+            return None  # A partition that has said nothing yet may still bring anything.
+        return min(seen) - self.promise.slack
+
+    def assertions(self) -> list[Pattern]:
+        reached = self.frontier()
+        if reached is None:
+            return []
+        return [_older_than(self.schema, self.promise.attribute, reached // self.period * self.period)]
+
+
+class WithinRowsPromise:
+    """An event is late if more than so many of the events before it in its partition are greater."""
+
+    def __init__(
+        self, promise: declaration.WithinRows, schema: Schema, partitions: Sequence[Hashable], period: int
+    ) -> None:
+        self.promise, self.schema, self.period = promise, schema, period
+        self.seen: dict[Hashable, list[int]] = {p: [] for p in partitions}
+
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        return None
+
+    def _limit(self, partition: Hashable) -> int | None:
+        seen = sorted(self.seen[partition], reverse=True)
+        return seen[self.promise.rows] if len(seen) > self.promise.rows else None
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        if row[self.promise.attribute] is None:
+            return None
+        tick, limit = to_tick(row[self.promise.attribute]), self._limit(partition)
+        self.seen[partition].append(tick)
+        late = limit is not None and tick < limit
+        return _older_than(self.schema, self.promise.attribute, limit) if late and limit is not None else None
+
+    def assertions(self) -> list[Pattern]:
+        limits = [self._limit(p) for p in self.seen]
+        reached = [x for x in limits if x is not None]
+        if not reached or len(reached) < len(limits):
+            return []
+        return [_older_than(self.schema, self.promise.attribute, min(reached) // self.period * self.period)]
 
 
 class WhenAllPromise:
     """Every key is in order up to the slack; the source is complete up to the key that is furthest behind."""
 
-    def __init__(self, promise: declaration.WhenAll, schema: Schema) -> None:
-        self.promise, self.schema = promise, schema
+    def __init__(self, promise: declaration.WhenAll, schema: Schema, period: int = 1) -> None:
+        self.promise, self.schema, self.period = promise, schema, period
         self.newest: dict[Any, int | None] = dict.fromkeys(promise.keys)
 
     def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
@@ -107,7 +148,8 @@ class WhenAllPromise:
         seen = [n for n in self.newest.values() if n is not None]
         if not seen or len(seen) < len(self.newest):
             return []
-        return [_older_than(self.schema, self.promise.past, min(seen) - self.promise.slack)]
+        reached = (min(seen) - self.promise.slack) // self.period * self.period
+        return [_older_than(self.schema, self.promise.past, reached)]
 
 
 class BoundsPromise:
@@ -150,6 +192,66 @@ class DomainPromise:
         return []
 
 
+class OncePromise:
+    """Every value of a key comes once: each event is its own punctuation."""
+
+    def __init__(self, promise: declaration.Once, schema: Schema) -> None:
+        self.promise, self.schema = promise, schema
+        self.came: dict[Any, Pattern] = {}
+
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        return None
+
+    def look(self) -> None:
+        """Nothing but keys decides."""
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        key = row[self.promise.key]
+        if key is None or key != key:
+            return None  # Null and NaN cannot be named in a pattern.
+        if key in self.came:
+            return self.came[key]
+        self.came[key] = Pattern.by_name(self.schema, {self.promise.key: Equal(key)})
+        return None
+
+    def assertions(self) -> list[Pattern]:
+        return list(self.came.values())
+
+
+class AfterPromise:
+    """A key is over when time is complete beyond the gap after its newest event."""
+
+    def __init__(self, promise: declaration.After, schema: Schema, order: DisorderPromise) -> None:
+        self.promise, self.schema, self.order = promise, schema, order
+        self.newest: dict[Any, int] = {}
+        self.reached: int | None = None
+
+    def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
+        return None
+
+    def look(self) -> None:
+        """Take note of how far time is complete in front of the next event."""
+        self.reached = self.order.frontier()
+
+    def _over(self, key: Any, reached: int | None) -> bool:
+        return reached is not None and key in self.newest and reached > self.newest[key] + self.promise.gap
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        key, moment = row[self.promise.key], row[self.promise.attribute]
+        if key is None or key != key:
+            return None
+        if self._over(key, self.reached):
+            return Pattern.by_name(self.schema, {self.promise.key: Equal(key)})
+        if moment is not None:
+            self.newest[key] = max(to_tick(moment), self.newest.get(key, to_tick(moment)))
+        return None
+
+    def assertions(self) -> list[Pattern]:
+        reached = self.order.frontier()
+        ended = [key for key in self.newest if self._over(key, reached)]
+        return [Pattern.by_name(self.schema, {self.promise.key: Equal(key)}) for key in ended]
+
+
 class InBandPromise:
     """A punctuation in a partition binds that partition; the source asserts what all its partitions have given."""
 
@@ -180,16 +282,34 @@ class Source:
         self.asserted: list[Pattern] = []
         self.in_band = InBandPromise(self.partitions)
         self.promises: list[tuple[Any, Promised]] = []
+        self.endings: list[tuple[Any, AfterPromise | OncePromise]] = []
+        schema = declared.schema
+        periods = {p.attribute: p.period for p in declared.promises if isinstance(p, declaration.Every)}
+        orders: dict[str, DisorderPromise] = {}
         for promise in declared.promises:
             match promise:
-                case declaration.Disorder():
-                    self.promises.append((promise, DisorderPromise(promise, declared.schema, self.partitions)))
+                case declaration.Disorder() | declaration.Adaptive():
+                    # What is measured depends on the cut into epochs, of which there are none here: its widest bound.
+                    slack = promise.slack if isinstance(promise, declaration.Disorder) else promise.at_most
+                    fixed = declaration.Disorder(promise.attribute, slack)
+                    order = DisorderPromise(fixed, schema, self.partitions, periods.get(promise.attribute, 1))
+                    orders[promise.attribute] = order
+                    self.promises.append((promise, order))
+                case declaration.WithinRows():
+                    period = periods.get(promise.attribute, 1)
+                    self.promises.append((promise, WithinRowsPromise(promise, schema, self.partitions, period)))
                 case declaration.WhenAll():
-                    self.promises.append((promise, WhenAllPromise(promise, declared.schema)))
+                    self.promises.append((promise, WhenAllPromise(promise, schema, periods.get(promise.past, 1))))
                 case declaration.Bounds():
                     self.promises.append((promise, BoundsPromise(promise, declared.schema)))
                 case declaration.Domain():
                     self.promises.append((promise, DomainPromise(promise, declared.schema)))
+        for promise in declared.promises:
+            match promise:
+                case declaration.After():
+                    self.endings.append((promise, AfterPromise(promise, schema, orders[promise.attribute])))
+                case declaration.Once():
+                    self.endings.append((promise, OncePromise(promise, schema)))
         self.promises.append((declaration.InBand(), self.in_band))
 
     def on_event(self, event: Event, partition: Hashable = 0) -> Iterable[Item]:
@@ -211,10 +331,17 @@ class Source:
         if (pattern := self.in_band.violated(row, partition)) is not None:
             self._reject(row, partition, f"breaks {declaration.InBand()}: matches {pattern}", pattern, "late")
             return []
+        for _, ending in self.endings:
+            ending.look()
         # Every other promise takes note of the event, also when an earlier one has rejected it already.
         found = [(promise, kept.violated(row, partition)) for promise, kept in judges]
         for promise, pattern in found:
             if pattern is not None:
+                self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
+                return []
+        # Keys take note only of the events that nothing else rejects.
+        for promise, ending in self.endings:
+            if (pattern := ending.violated(row, partition)) is not None:
                 self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
                 return []
         return [Event(row)]
@@ -228,7 +355,7 @@ class Source:
     def punctuate(self) -> list[Item]:
         """Assert everything that is known now and was not asserted before."""
         new: list[Item] = []
-        for _, kept in self.promises:
+        for _, kept in (*self.promises, *self.endings):
             for pattern in kept.assertions():
                 if not any(known.contains(pattern) for known in self.asserted):
                     self.asserted = [p for p in self.asserted if not pattern.contains(p)] + [pattern]

@@ -34,6 +34,8 @@ from penstock.engine.source import Batch, Checker, Known, PromiseState, Split, p
 from penstock.engine.source.points import sort_points
 from penstock.engine.source.running import below_kth_greatest
 from penstock.errors import UserError
+from penstock.reference.item import Event
+from penstock.reference.source import Source as ReferenceSource
 
 SCHEMA = Schema.parse("ts bigint, key int, zone string", time="ts")
 Row = tuple[int, int | None, str]
@@ -195,6 +197,31 @@ def test_nothing_depends_on_the_cut(data: Any) -> None:
     assert same(asserted, bit_by_bit)
     assert whole.disorder_seen == cut.disorder_seen
     assert all(Pattern.parse(d, SCHEMA) for d in details)  # what was broken is a punctuation
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_the_reference_agrees(data: Any) -> None:
+    promises = data.draw(policies)
+    partitions = data.draw(st.sampled_from([("a",), ("a", "b")]))
+    items = st.one_of(rows, marks) if any(isinstance(p, InBand) for p in promises) else rows
+    pieces: list[Piece] = data.draw(
+        st.lists(st.tuples(st.sampled_from(partitions), st.lists(items, max_size=12)), max_size=5)
+    )
+    reference = ReferenceSource(Source((), SCHEMA, name="t", promises=promises), partitions)
+    verdicts = []
+    for partition, content in pieces:
+        for item in content:
+            if isinstance(item, str):
+                reference.on_punctuation(Pattern.parse(item, SCHEMA), partition)
+            else:
+                verdicts.append(not list(reference.on_event(Event(dict(zip(SCHEMA.names, item))), partition)))
+    found, _, asserted, details = run(pieces, promises, data.draw(st.integers(1, 3)), partitions)
+    assert found == verdicts
+    reference.punctuate()
+    assert same(reference.asserted, asserted)
+    # When several promises are broken, either may be named; each is one that the event matches.
+    assert len(details) == len(reference.dead_letters)
 
 
 def texts(patterns: Sequence[Pattern]) -> list[str]:
