@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.engine.checkpoint import Output
@@ -28,6 +29,19 @@ OWNER = "_penstock/owner.json"
 
 # Exactly the names that `Staging.write` gives: a folder may hold files of other programs, too.
 _PART = re.compile(r"part-(\d{6,})-[sb]\d{3,}\.(parquet|json|arrow)")
+
+
+def repeating(table: pa.Table, sample: int = 4096) -> list[str]:
+    """The columns whose values repeat, judged by the first of them: only for these a dictionary pays.
+
+    Trying one on columns of all different values took four times as long as writing them plainly.
+
+    >>> repeating(pa.table({"serial": range(5000), "kind": ["a", "b"] * 2500}))
+    ['kind']
+    """
+    first = table.slice(0, sample)
+    plain = (n for n in table.column_names if not pa.types.is_nested(table.schema.field(n).type))
+    return [n for n in plain if 2 * int(pc.count_distinct(first[n]).as_py()) <= max(first.num_rows, 512)]
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,7 @@ class Staging:
             self.storage.make(self.folder)
             with self.storage.filesystem.open_output_stream(path) as stream:
                 if self.format == "parquet":
-                    pq.write_table(table, stream, compression="zstd")
+                    pq.write_table(table, stream, compression="snappy", use_dictionary=repeating(table))
                 elif self.format == "arrow":
                     with pa.ipc.new_file(stream, table.schema) as writer:
                         writer.write_table(table)
