@@ -105,7 +105,10 @@ class Declaring:
         return self._promise("disorder", Adaptive(attribute, slack.quantile, low, high, slack.warm_up))
 
     def monitor_disorder(self, *, on: str | None = None) -> Self:
-        """Measure how far events are out of order: places, lateness and its quantiles, per source and epoch."""
+        """Measure how far events are out of order: places, lateness and its quantiles, per source and epoch.
+
+        For that the parts of a source partition are read one after the other.
+        """
         source = self._source("monitor_disorder")
         attribute = self._measurable(self._time(on, "monitor_disorder"), "monitor_disorder")
         if any(isinstance(p, Monitored | Adaptive) and p.attribute == attribute for p in source.promises):

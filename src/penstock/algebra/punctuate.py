@@ -70,12 +70,16 @@ class Punctuate:
 
     @staticmethod
     def after(key: str, gap: Extent, on: str | None = None, *, remember: int = REMEMBERED) -> Policy:
-        """A key is over when time is complete beyond `gap` after its newest event; needs a declared disorder."""
+        """A key is over when time is complete beyond `gap` after its newest event; needs a declared disorder.
+
+        Only open keys are remembered, and of those that are over the last `remember`, to catch events that come all the
+        same: whole numbers in a row count as one, and what is forgotten may come again unnoticed.
+        """
         return Policy(f"after('{key}', {gap!r})", lambda stream: stream._after(key, gap, on, remember))
 
     @staticmethod
     def once(key: str, *, remember: int = REMEMBERED) -> Policy:
-        """Every value of the key comes once: each event ends its own key."""
+        """Every value of the key comes once: each event ends its own key. To catch a second one, see `after`."""
         return Policy(f"once('{key}')", lambda stream: stream._once(key, remember))
 
     @staticmethod

@@ -361,3 +361,34 @@ def test_the_kth_greatest_so_far(size: int, k: int, spread: int, data: Any) -> N
     found, limits, _ = below_kth_greatest(values[before:], top, k)
     assert (found + before).tolist() == [i for i in late if i >= before]
     assert limits.tolist() == [int(np.sort(values[: i + before])[-k - 1]) for i in found.tolist()]
+
+
+def test_keys_stay_few_on_a_stream_without_end() -> None:
+    promises = (Disorder("ts", 3), After("key", "ts", 20), InBand(remember=50))
+    source = Source((), SCHEMA, name="t", promises=promises)
+    state = PromiseState(source)
+    sizes = []
+    for epoch in range(300):
+        items: list[Item] = [(10 * epoch + d, 3 * epoch + d % 4, f"z{epoch}") for d in range(10)]
+        items += [f"[*, *, 'y{epoch}']", f"[*, {7 * epoch}, 'x']", f"[< {10 * epoch}, *, 'w{epoch}']"]
+        split = Split("t", "a", epoch, "f", "csv", 0, 10, 10, 10, 0, 0)
+        checked = Checker(promises, SCHEMA).check(batch_of(items), split, state.known("a"))
+        assert checked.rejected.num_rows == 0
+        state.absorb([checked.report])
+        sizes.append(len(json.dumps(state.to_json())))
+    assert state.open_keys < 12
+    assert sizes[-1] < 1.5 * sizes[100]
+
+
+def test_a_partition_that_appears_later_starts_where_time_is_complete() -> None:
+    promises = (Disorder("ts", 0), After("key", "ts", 5))
+    source = Source((), SCHEMA, name="t", promises=promises)
+    state = PromiseState(source)
+
+    def step(partition: str, items: list[Item]) -> tuple[list[str], int]:
+        split = Split("t", partition, 0, "f", "csv", 0, 1, 1, 1, 0, 0)
+        checked = Checker(promises, SCHEMA).check(batch_of(items), split, state.known(partition))
+        return texts(state.absorb([checked.report])), checked.rejected.num_rows
+
+    assert step("a", [(0, 1, "u"), (10, 2, "u")]) == (["[< 10, *, *]", "[*, 1, *]"], 0)
+    assert step("b", [(12, 1, "u"), (9, 2, "u"), (16, 2, "u")]) == ([], 2)

@@ -176,8 +176,8 @@ class Judge:
         others = [limit for p, limit in self.known.limits.get(name, {}).items() if p != self.partition]
         reached = [LOWEST if limit is None else limit for limit in others]
         high = self.highs.get(name)
-        limit = None if high is None else max(high - self._slack(order), floor)
-        return np.minimum(own, min(reached)) if reached else own, limit
+        limit = floor if high is None else max(high - self._slack(order), floor)
+        return np.minimum(own, min(reached)) if reached else own, limit if limit > LOWEST else None
 
 
 def frontier_pattern(schema: Schema, attribute: str, tick: int) -> Pattern:

@@ -199,6 +199,7 @@ class PromiseState:
                 if given is not None and len(given) > promise.remember:
                     partition.punctuations = PunctuationSet(self.schema, given.patterns[-promise.remember :])
                     self.forgotten += len(given) - promise.remember
+            self._given = PunctuationSet(self.schema, self._given.patterns[-promise.remember :])
 
     def _slack(self, promise: Disorder | Adaptive) -> int:
         """The slack in force: as declared, or measured in the epochs before."""
