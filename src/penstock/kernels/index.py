@@ -55,6 +55,11 @@ def ticks_of(column: pa.ChunkedArray) -> Ticks:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
+def distinct(ordered: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The different values of a sorted array; `np.unique` would hash them, which is far slower."""
+    return ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))] if len(ordered) else ordered
+
+
 def order_of(hashes: Hashes, ticks: Ticks | None = None) -> Positions:
     """How to sort by hash, then time. Sorting one column of integers is far faster than sorting by two."""
     order: Positions = np.argsort(hashes)
@@ -113,7 +118,7 @@ def expand(begin: Positions, end: Positions, chunk: int = CHUNK) -> Iterator[tup
         return
     cuts = np.searchsorted(total, np.arange(chunk, total[-1] + chunk, chunk), side="left") + 1
     first = 0
-    for last in np.unique(np.minimum(cuts, len(total))):
+    for last in distinct(np.minimum(cuts, len(total))):
         size = counts[first:last]
         which = np.repeat(np.arange(first, last), size)
         before = np.cumsum(size) - size
@@ -147,12 +152,14 @@ def within(earlier: Ticks, later: Ticks, low: int | None, high: int | None) -> M
     """Where `low ≤ later − earlier ≤ high`; exact even where the difference exceeds 64 bits."""
     a, b = earlier.astype(np.int64), later.astype(np.int64)
     difference = b - a
-    wrapped = ((b ^ a) & (b ^ difference)) < 0
     fits = np.ones(len(a), dtype=np.bool_)
     if low is not None:
-        fits &= np.where(wrapped, b > a, difference >= min(max(low, _LEAST), _MOST))
+        fits &= difference >= min(max(low, _LEAST), _MOST)
     if high is not None:
-        fits &= np.where(wrapped, b < a, difference <= min(max(high, _LEAST), _MOST))
+        fits &= difference <= min(max(high, _LEAST), _MOST)
+    if len(a) and (int(b.max()) - int(a.min()) > _MOST or int(b.min()) - int(a.max()) < _LEAST):
+        wrapped = ((b ^ a) & (b ^ difference)) < 0
+        fits[wrapped] = (b > a)[wrapped] if high is None else (b < a)[wrapped] if low is None else False
     return fits
 
 

@@ -25,6 +25,7 @@ from penstock.kernels.index import (
     Run,
     Ticks,
     build,
+    distinct,
     expand,
     meet,
     pick,
@@ -175,7 +176,7 @@ class MultiJoinKernel:
             partners[j] = mine[by_row], theirs[by_row]
             counts[f"probes:{i}:{j}"] = len(alive)
             counts[f"matches:{i}:{j}"] = len(mine)
-            alive = np.unique(mine)
+            alive = distinct(partners[j][0])
         yield from self._spelled(i, sides, order, partners, alive, {})
 
     def _spelled(
@@ -271,7 +272,7 @@ class _Side:
     def _placed(self, refs: Positions) -> Iterator[tuple[Run, Positions, Positions]]:
         """Per run that is referred to: the run, where in the references, and where in the run."""
         which = np.searchsorted(self.starts, refs, side="right") - 1
-        for number in np.unique(which):
+        for number in np.flatnonzero(np.bincount(which, minlength=len(self.runs))):
             at = np.flatnonzero(which == number)
             yield self.runs[number], at, refs[at] - self.starts[number]
 

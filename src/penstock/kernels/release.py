@@ -19,7 +19,7 @@ from penstock.algebra.restriction import ANY, Equal, OneOf, values_of
 from penstock.algebra.schema import Schema
 from penstock.kernels.fold import tick
 from penstock.kernels.hash import hash_keys, is_exact
-from penstock.kernels.index import Mask, Run, expand, order_of, pick, ranges, same
+from penstock.kernels.index import Mask, Run, distinct, expand, order_of, pick, ranges, same
 from penstock.kernels.stateful import DEAD, Answer, Fresh
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -41,6 +41,25 @@ class Laziness:
     merge_above: int = 8
 
 
+class _Cells:
+    """Single keys, each with a span of time: what patterns name that list their values."""
+
+    def __init__(self, keys: int) -> None:
+        self.columns: list[list[object]] = [[] for _ in range(keys)]
+        self.first: list[int] = []
+        self.last: list[int] = []
+
+    def add(self, listed: list[tuple[object, ...]], spans: Sequence[tuple[int, int]]) -> None:
+        columns = listed if len(listed) == 1 else list(zip(*itertools.product(*listed), strict=True))
+        if not columns:
+            return
+        for first, last in spans:
+            for mine, more in zip(self.columns, columns):
+                mine.extend(more)
+            self.first += [first] * len(columns[0])
+            self.last += [last] * len(columns[0])
+
+
 class Selection:
     """The rows of one input that match any of some patterns.
 
@@ -59,18 +78,15 @@ class Selection:
         self.everything = False
         self.spans: list[tuple[int, int]] = []
         self.others: list[Pattern] = []
-        cells: list[tuple[object, ...]] = []
+        cells = _Cells(len(self.keys))
         known = set(self.keys) | ({time} if time is not None else set())
         for pattern in patterns:
-            if pattern.is_empty:
-                continue
             if not pattern.restricted:
                 self.everything = True
             elif pattern.restricted == (time,):
                 self.spans += self._spans(pattern)
             elif pattern.describes(known) and self._lists(pattern):
-                values = itertools.product(*(values_of(pattern[k]) for k in self.keys))
-                cells += ((*v, *span) for v, span in itertools.product(list(values), self._spans(pattern)))
+                cells.add([values_of(pattern[k]) for k in self.keys], self._spans(pattern))
             else:
                 self.others.append(pattern)
         self._index(cells)
@@ -90,16 +106,14 @@ class Selection:
         # One list of values is as long as whoever promised made it; combinations of lists grow by themselves.
         return listed and (len(self.keys) == 1 or prod(len(values_of(pattern[k])) for k in self.keys) <= _COMBINATIONS)
 
-    def _index(self, cells: list[tuple[object, ...]]) -> None:
-        columns = list(zip(*cells, strict=True)) if cells else [()] * (len(self.keys) + 2)
+    def _index(self, cells: _Cells) -> None:
         types = [self.schema.type_of(k) for k in self.keys]
-        table = pa.table({k: pa.array(c, t) for k, c, t in zip(self.keys, columns, types)})
+        table = pa.table({k: pa.array(c, t) for k, c, t in zip(self.keys, cells.columns, types)})
         hashes = hash_keys(table, self.hashed)
         order = order_of(hashes)
-        self._cells = table.take(pa.array(order))
-        self._hashes = hashes[order]
-        self._from = np.array(columns[-2], dtype=np.int64)[order]
-        self._to = np.array(columns[-1], dtype=np.int64)[order]
+        self._cells, self._hashes = table.take(pa.array(order)), hashes[order]
+        self._from = np.array(cells.first, dtype=np.int64)[order]
+        self._to = np.array(cells.last, dtype=np.int64)[order]
         self._exact = is_exact([self.schema.type_of(k) for k in self.hashed])
 
     def __bool__(self) -> bool:
@@ -182,11 +196,11 @@ def cut(run: Run, span: int | None) -> list[Run]:
     """A new run cut into slices of time of the given span, so that later whole runs leave at once."""
     if not len(run) or span is None or run.low is None or run.high is None:
         return [run] if len(run) else []
-    slices = np.floor_divide(run.ticks.astype(np.int64), span)
-    present = np.unique(slices)
-    if len(present) == 1:
-        run.group = int(present[0])
+    if run.low // span == run.high // span:
+        run.group = run.low // span
         return [run]
+    slices = run.ticks.astype(np.int64) // span
+    present = distinct(np.sort(slices))
     pieces = []
     for part in np.array_split(present, min(len(present), _CUTS)):
         inside = np.flatnonzero((slices >= part[0]) & (slices <= part[-1]))
