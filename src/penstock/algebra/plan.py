@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.algebra.forecast import forecast, releases
 from penstock.algebra.held import held_for
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
@@ -153,9 +154,13 @@ def _reading(reader: Reader | None) -> str:
     return f"{type(reader).__name__}{parts}"
 
 
-def explain_text(plan: Plan) -> str:
-    """The plan as a tree, consumers above their inputs; a shared operator is drawn once and named after that."""
+def explain_text(plan: Plan, punctuation: bool = False) -> str:
+    """The plan as a tree, consumers above their inputs; a shared operator is drawn once and named after that.
+
+    With `punctuation`, also what will flow behind each operator, and what each releases on it.
+    """
     lines: list[str] = []
+    flows, released = _punctuated(plan) if punctuation else ({}, {})
     drawn: set[str] = set()
     fed = {i for n in plan.nodes for i in n.inputs}
 
@@ -171,6 +176,9 @@ def explain_text(plan: Plan) -> str:
         deeper = indent + ("   " if branch in ("", "└─ ") else "│  ")
         pad = deeper + ("│  " if node.inputs else "   ")
         lines.append(f"{pad}→ ({node.operator.schema})")
+        if node_id in flows:
+            lines.append(f"{pad}⇢ {flows[node_id]}")
+        lines.extend(f"{pad}releases {line}" for line in released.get(node_id, ()))
         for k, child in enumerate(node.inputs):
             draw(child, deeper, "└─ " if k == len(node.inputs) - 1 else "├─ ")
 
@@ -180,15 +188,27 @@ def explain_text(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def explain_mermaid(plan: Plan) -> str:
-    """The plan as a Mermaid flow chart, events flowing downwards."""
+def explain_mermaid(plan: Plan, punctuation: bool = False) -> str:
+    """The plan as a Mermaid flow chart, events flowing downwards; with `punctuation`, what flows on each edge."""
     lines = ["flowchart TD"]
+    flows, released = _punctuated(plan) if punctuation else ({}, {})
     for n, node in enumerate(plan.nodes):
         text = f"<b>{node.id}</b>" + (f"<br/>{_escape(node.operator.detail)}" if node.operator.detail else "")
+        text += "".join(f"<br/><i>releases {_escape(line)}</i>" for line in released.get(node.id, ()))
         lines.append(f'    n{n}["{text}"]')
     place = {node.id: n for n, node in enumerate(plan.nodes)}
-    lines += [f"    n{place[child]} --> n{place[node.id]}" for node in plan.nodes for child in node.inputs]
+    for node in plan.nodes:
+        for child in node.inputs:
+            label = f'|"{_escape(flows[child])}"|' if child in flows else ""
+            lines.append(f"    n{place[child]} -->{label} n{place[node.id]}")
     return "\n".join(lines)
+
+
+def _punctuated(plan: Plan) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """By operator: the punctuations behind it, as far as somebody is there to hear them, and what it releases."""
+    heard = {i for n in plan.nodes for i in n.inputs}
+    flows = {i: "; ".join(map(str, f)) or "no punctuation" for i, f in forecast(plan).items() if i in heard}
+    return flows, releases(plan)
 
 
 def _escape(text: str) -> str:
