@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +290,8 @@ class Driver:
         size = 0
         for node_id, partitions in begun.plan.partitions.items():
             self.promises[node_id].register(partitions)
-        for node_id, stored in begun.plan.splits.items():
+        # Sorted, as records are: a plan that is read back gives the same tasks in the same order.
+        for node_id, stored in sorted(begun.plan.splits.items()):
             state = self.promises[node_id]
             splits = [Split.from_json(s) for s in stored]
             size += sum(s.bytes for s in splits)
@@ -494,6 +495,8 @@ class Driver:
                 total_rows_out=totals["rows_out"],
                 total_dead=totals["dead"],
                 waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
+                disorder={self.sources[i].name: d for i, s in self.promises.items() if (d := _disorder(s))},
+                work=_added(r.work for r in reports),
             )
         )
 
@@ -538,6 +541,18 @@ class Driver:
         self._settle()
         self._scanner.shutdown(wait=True)
         self._compactor.shutdown(wait=True)
+
+
+def _disorder(state: PromiseState) -> dict[str, dict[str, int]]:
+    return {attribute: asdict(seen) for attribute, seen in state.disorder_seen.items()}
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for found in counts:
+        for name, count in found.items():
+            total[name] = total.get(name, 0) + count
+    return total
 
 
 def _tasks_for(splits: Sequence[Split], parallelism: int) -> int:

@@ -26,6 +26,10 @@ class Progress:
     total_rows_out: int = 0
     total_dead: dict[str, int] = field(default_factory=dict)
     waiting: tuple[str, ...] = ()
+    disorder: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    """By stream and attribute the disorder seen so far, where it is monitored (lateness in ticks)."""
+    work: dict[str, int] = field(default_factory=dict)
+    """What operators that keep rows did in this epoch, such as `join-1 released`."""
 
     @property
     def rows_per_second(self) -> float:

@@ -34,6 +34,7 @@ _GENERATED = {
     "normal": "double",
     "category": "string",
     "chance": "boolean",
+    "trip": "bigint",
 }
 
 
@@ -118,13 +119,15 @@ def generate(
     disorder: str | int = 0,
     partitions: int = 1,
     columns: Mapping[str, str | tuple[Any, ...]] | None = None,
+    punctuate: Mapping[str, int] | None = None,
 ) -> Stream:
     """A stream made by a seeded generator: `ps.generate(rate=1000, rows=1_000_000)`.
 
     Events carry `ts` (from `start`, `rate` events a second of event time, up to `disorder` late), `key` and `value`,
     or the `columns` asked for, each a kind with its arguments: `columns={"user": ("key", 1000), "paid": ("chance",
-    0.1)}` (kinds: serial, key, uniform, normal, category, chance). Without `rows` it never ends and keeps pace with
-    the clock.
+    0.1)}` (kinds: serial, key, uniform, normal, category, chance, trip). Without `rows` it never ends and keeps pace
+    with the clock. `punctuate={"trip": 100}` puts a record into the stream after every 100 events that says which
+    values of the attribute are over.
 
     >>> generate(rate=100, rows=10, columns={"speed": ("uniform", 0, 120)})
     <Stream source (ts timestamp, speed double)>
@@ -147,9 +150,13 @@ def generate(
         raise UserError(f"generate(partitions={partitions})", hint="a whole number of at least 1")
     late = parse_duration(disorder, where="generate disorder") if disorder else 0
     first = to_tick(coerce_value(start, pa.timestamp("us")))
-    reader = Generated(rows, rate, seed, first, partitions, late, tuple(kinds))
-    made = Stream(Source((), Schema.parse(declared, "ts"), name=name, reader=reader))
-    return made.disorder(disorder or "0 s")
+    said = tuple((punctuate or {}).items())
+    for attribute, every in said:
+        if attribute not in {c for c, _, _ in kinds} or every < 1:
+            raise UserError(f"generate(punctuate={{'{attribute}': {every}}})", hint="a column, and a number of events")
+    reader = Generated(rows, rate, seed, first, partitions, late, tuple(kinds), punctuate=said)
+    made = Stream(Source((), Schema.parse(declared, "ts"), name=name, reader=reader)).disorder(disorder or "0 s")
+    return made.punctuated() if said else made
 
 
 def from_spark(frame: DataFrame, *, name: str = "spark", time: str | Sequence[str] | None = None) -> Stream:

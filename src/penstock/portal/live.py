@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
@@ -73,6 +73,18 @@ def short_time(seconds: float) -> str:
     if seconds < 4 * 86_400:
         return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
     return f"{seconds / 86_400:.0f} days"
+
+
+def disorder_text(attribute: str, seen: Mapping[str, int]) -> str:
+    """How far out of order a stream came, in a few words.
+
+    >>> disorder_text("ts", {"events": 10, "out_of_order": 2, "k": 2, "epsilon": 2, "p50": 1, "p99": 2, "max": 2})
+    '2 of 10 events out of order in ts, by up to 2 places and 2 ticks (half ≤ 1, 99 % ≤ 2)'
+    """
+    return (
+        f"{seen['out_of_order']:,} of {seen['events']:,} events out of order in {attribute}, by up to {seen['k']:,} "
+        f"places and {seen['epsilon']:,} ticks (half ≤ {seen['p50']:,}, 99 % ≤ {seen['p99']:,})"
+    )
 
 
 def lag_text(frontier: str | None, lag: float | None) -> str:
@@ -179,6 +191,9 @@ class View:
             lag = lag_text(frontier, p.lag_seconds.get(name))
             shown = "all" if frontier == "end" else _to_second(frontier or "–")
             grid.add_row("frontier", name, f"{shown}  {lag}".rstrip())
+        for name, seen in p.disorder.items():
+            for attribute, d in seen.items():
+                grid.add_row("disorder", name, disorder_text(attribute, d))
         dead = sum(p.total_dead.values())
         reasons = " · ".join(f"{reason} {count:,}" for reason, count in sorted(p.total_dead.items()))
         grid.add_row("dead", Text(f"{dead:,}", style="yellow" if dead else ""), Text(reasons, style="yellow"))
