@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,14 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.engine.checkpoint import Checkpoint, named_by
+from penstock.engine.state import read_marks, read_run, run_names
 from penstock.engine.storage import Storage
 
 SECOND = 1_000_000
 FILES, ROWS = 4, 60
+TRIP_EPOCHS = 8
+#: The streams of trips, and how many epochs a trip takes in each: so the starts of a trip wait for its ends.
+SIDES = {"starts": 1, "ends": 3}
 
 
 def write_input(folder: Path, partitions: tuple[str, ...] = ("",), seed: int = 7) -> None:
@@ -38,6 +43,52 @@ def write_input(folder: Path, partitions: tuple[str, ...] = ("",), seed: int = 7
                 }
             )
             pq.write_table(table, folder / partition / f"{i:02d}.parquet", row_group_size=ROWS // 3)
+
+
+def write_trips(folder: Path, seed: int = 11) -> None:
+    """Starts and ends of trips, which come and go: each stream says behind the last event of a trip that it is over.
+
+    Of some trips one stream knows nothing, some events have no trip, and some come after their trip was over.
+    """
+    rng = np.random.default_rng(seed)
+    for side, length in SIDES.items():
+        (folder / side).mkdir(parents=True, exist_ok=True)
+        came: list[list[int | None]] = [[] for _ in range(TRIP_EPOCHS)]
+        over: list[list[int]] = [[] for _ in range(TRIP_EPOCHS)]
+        for trip in range(5 * TRIP_EPOCHS):
+            first = trip // 5 + int(rng.integers(0, 2))
+            for i in first + rng.integers(0, length, rng.integers(0, 5)):
+                came[min(i, TRIP_EPOCHS - 1)].append(trip)
+            if first + length < TRIP_EPOCHS:
+                over[first + length].append(trip)
+        for i in range(TRIP_EPOCHS):
+            late = [over[i - 1][0]] if i and over[i - 1] else []
+            events = [*rng.permutation(np.array(came[i], dtype=object)), None, *late]
+            told = [f"[*, {trip}, *]" for trip in over[i]]
+            size = len(events) + len(told)
+            table = pa.table(
+                {
+                    "ts": pa.array([i * SECOND] * size, pa.timestamp("us")),
+                    "trip": pa.array([*events, *[None] * len(told)], pa.int32()),
+                    "value": pa.array(rng.integers(0, 3, size) / 4),  # Few values: some events are equal.
+                    "punctuation": pa.array([*[None] * len(events), *told], pa.string()),
+                }
+            )
+            pq.write_table(table, folder / side / f"{i:02d}.parquet")
+
+
+def trips(folder: Path, side: str) -> ps.Stream:
+    source = ps.stream(side, "ts timestamp, trip int, value double", time="ts")
+    return source.read_parquet(str(folder / side), order="name").punctuated()
+
+
+def joined(folder: Path, how: str = "full", over: bool = True) -> ps.Stream:
+    """Nothing but punctuation by trip moves here: it releases rows of the join and of `distinct`, and closes groups."""
+    starts, ends = (trips(folder, side) for side in SIDES)
+    if over:
+        starts, ends = starts.ends(), ends.ends()
+    pairs = starts.join(ends.rename(value="fare"), "trip", how).select("trip", "value", "fare").distinct()
+    return pairs.group_by("trip").agg(n="count(*)", zones="sum(value)", fares="sum(fare)")
 
 
 def events(folder: Path, name: str = "events", **options: Any) -> ps.Stream:
@@ -68,10 +119,10 @@ class Scenario:
     name: str
     query: Callable[[Path], ps.Stream]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    partitions: tuple[str, ...] = ("",)
+    write: Callable[[Path], None] = write_input
 
     def prepare(self, home: Path) -> None:
-        write_input(home / "in", self.partitions)
+        self.write(home / "in")
 
     def start(self, source: Path, home: Path, spark: Any, **settings: Any) -> ps.Run:
         """Start, or take up again, the run whose results and checkpoint lie in `home`."""
@@ -93,7 +144,10 @@ SCENARIOS = {
         Scenario("compacting", windows, {"compact_above": 2, "max_rows": ROWS // 3, "fuse_below": 0}),
         Scenario("two-levels", two_levels),
         Scenario("no-overlap", windows, {"overlap": False, "fuse_below": 0}),
-        Scenario("partitions", partitioned, {"max_rows": ROWS // 3}, ("a", "b")),
+        Scenario("partitions", partitioned, {"max_rows": ROWS // 3}, partial(write_input, partitions=("a", "b"))),
+        # Marks of stored rows change in nearly every epoch.
+        Scenario("joined", joined, {"max_rows": 16}, write_trips),
+        Scenario("joined-open", partial(joined, how="left", over=False), {"max_rows": 16}, write_trips),
     )
 }
 
@@ -108,7 +162,7 @@ class Outcome:
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
-        return sorted(row for rows in self.files.values() for row in rows)
+        return sorted((row for rows in self.files.values() for row in rows), key=repr)
 
 
 def outcome(home: Path) -> Outcome:
@@ -128,6 +182,32 @@ def _parts(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def _name(value: Any) -> Any:
     return Path(value).name if isinstance(value, str) and value.startswith("/") else value
+
+
+def held(home: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows in the state of a run after its last epoch, each with its marks, by operator and bucket."""
+    storage = Storage.at(str(home / "checkpoint"))
+    last = Checkpoint(storage).latest()
+    assert last is not None
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for key, runs in last.units.items():
+        for run in runs:
+            rows, marks = read_run(storage, key, run), read_marks(storage, key, run)
+            for name in marks.column_names if marks is not None else ():
+                rows = rows.append_column(f"marked {name}", marks[name])
+            found.setdefault(str(key), []).extend(tuple(r.items()) for r in rows.to_pylist())
+    return {key: sorted(rows, key=repr) for key, rows in found.items()}
+
+
+def state_named(home: Path) -> tuple[set[str], set[str]]:
+    """The files below `state/`, and those that the last two manifests name: runs, and marks of their rows."""
+    storage = Storage.at(str(home / "checkpoint"))
+    checkpoint = Checkpoint(storage)
+    last = checkpoint.latest()
+    assert last is not None
+    before = checkpoint.before(last)
+    assert before is not None
+    return set(storage.tree("state")), run_names(last.units) | run_names(before.units)
 
 
 def orphans(home: Path) -> list[str]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from plug import EveryStepOnce, Hook, Seeded, crash_at, run_to_the_end
-from scenario import ROWS, SCENARIOS, Outcome, Scenario, orphans, outcome, windows
+from scenario import ROWS, SCENARIOS, Outcome, Scenario, held, orphans, outcome, state_named, windows
 
 import penstock as ps
+from penstock.engine import keep
 from penstock.engine.fault import Crash, hooked
+from penstock.engine.state import Run
+from penstock.engine.storage import Storage
+from penstock.portal.testing import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,20 +25,24 @@ if TYPE_CHECKING:
 Undisturbed = Callable[[str], tuple[Path, Outcome]]
 
 
-@pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """The input of a scenario and what it gives when nothing goes wrong; made once."""
+def _finder(spark: SparkSession, folders: pytest.TempPathFactory) -> Undisturbed:
     known: dict[str, tuple[Path, Outcome]] = {}
 
     def find(name: str) -> tuple[Path, Outcome]:
         if name not in known:
-            home = tmp_path_factory.mktemp(name)
+            home = folders.mktemp(name)
             SCENARIOS[name].prepare(home)
             SCENARIOS[name].start(home, home, spark).wait()
             known[name] = home, outcome(home)
         return known[name]
 
     return find
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """The input of a scenario and what it gives when nothing goes wrong; made once."""
+    return _finder(spark, tmp_path_factory)
 
 
 def check(scenario: Scenario, undisturbed: Undisturbed, home: Path, spark: SparkSession, hook: Hook) -> int:
@@ -85,6 +94,78 @@ def test_every_epoch_is_delivered_under_one_id(spark: SparkSession, undisturbed:
             start().wait()
     start().wait()
     assert sorted(row for rows in delivered.values() for row in rows) == expected.rows
+
+
+# --- operators that keep rows: in this process, since the driver and the tasks are tried here, not Spark --------------
+
+
+@pytest.fixture(scope="module")
+def undisturbed_here(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    return _finder(local_session(), tmp_path_factory)
+
+
+def check_kept(name: str, undisturbed: Undisturbed, home: Path, hook: Hook) -> int:
+    """As `check`; what is held in the end is also the same, and every file of it is one that a manifest names."""
+    crashes = check(SCENARIOS[name], undisturbed, home, local_session(), hook)
+    source, _ = undisturbed(name)
+    there, named = state_named(home)
+    assert there == named
+    assert held(home) == held(source)
+    return crashes
+
+
+@pytest.mark.parametrize("name", ["joined", "joined-open"])
+def test_every_step_of_a_join_crashes_once(undisturbed_here: Undisturbed, tmp_path: Path, name: str) -> None:
+    """Outer joins, whose marks change from epoch to epoch, with `distinct` and an aggregate behind, closed by key."""
+    hook = EveryStepOnce(tmp_path)
+    crashes = check_kept(name, undisturbed_here, tmp_path, hook)
+    assert crashes == len(hook.seen) >= 35
+    if name == "joined-open":
+        there, _ = state_named(tmp_path)
+        assert any("marks-" in n for n in there) and any("distinct" in n for n in there)
+
+
+def test_a_join_crashes_within_files_of_state(
+    undisturbed_here: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task is torn off in the middle of an epoch: some of its runs and marks are there, and half of another."""
+    left = 0
+    torn: list[str] = []
+
+    def tearing(write: Callable[..., Any]) -> Callable[..., Any]:
+        def write_and_tear(storage: Storage, *rest: Any, **named: Any) -> Any:
+            nonlocal left
+            written = write(storage, *rest, **named)
+            left -= 1
+            if left == 0:
+                name = written.name if isinstance(written, Run) else written[0]
+                path = Path(storage.path(name))
+                path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+                torn.append(name)
+                raise Crash(name)
+            return written
+
+        return write_and_tear
+
+    monkeypatch.setattr(keep, "write_run", tearing(keep.write_run))
+    monkeypatch.setattr(keep, "write_table", tearing(keep.write_table))
+    name = "joined-open"
+    source, expected = undisturbed_here(name)
+    for nth in range(1, 200, 2):  # Each start gets a little further, until one gets through.
+        left = nth
+        with suppress(Crash):
+            SCENARIOS[name].start(source, tmp_path, local_session()).wait()
+            break
+    assert len(torn) >= 8 and any("marks-" in n for n in torn) and not all("marks-" in n for n in torn)
+    assert outcome(tmp_path) == expected
+    left = 0
+    assert check_kept(name, undisturbed_here, tmp_path, lambda _: None) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_seeded_crashes_of_a_join(undisturbed_here: Undisturbed, tmp_path: Path, seed: int) -> None:
+    name = ("joined", "joined-open")[seed % 2]
+    assert check_kept(name, undisturbed_here, tmp_path, Seeded(tmp_path, seed, crashes=8, within=90)) > 0
 
 
 @pytest.mark.fuzz
