@@ -37,7 +37,7 @@ def odd_only(rows: pa.Table) -> pa.Table:
     return rows.filter(pa.array([bool(i % 2) for i in rows["id"].to_pylist()], pa.bool_()))
 
 
-FUNCTIONS = {"twice": twice, "odd_only": odd_only}
+FUNCTIONS = {"twice": twice, "odd_only": odd_only, "ps": ps}
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers do not know the folder of the tests.
 
 

@@ -65,6 +65,13 @@ def keeping(draw: st.DrawFn, rows: bool = False) -> str:
     if which == 2:
         by = draw(st.sampled_from(("'ts'", "'ts', 'n desc'", "'k', 'ts'", "'ts desc'", "'n'")))
         return draw(st.sampled_from((f"s.order_by({by})", f"s.union(t).order_by({by})", "s.merge(t)")))
+    if which == 4:
+        inputs = draw(st.sampled_from(("s, t, s.where('v > 0')", "s, t", "t, s, t.where('id % 2 = 0'), s")))
+        on = draw(st.sampled_from(("'k'", "['k', 'n']")))
+        spans = draw(st.lists(st.sampled_from((2, 5, 9, None)), min_size=4, max_size=4))
+        limit = draw(st.sampled_from(("", f", within={spans[0] or 4}", f", windows={spans[: inputs.count(', ') + 1]}")))
+        strategy = draw(st.sampled_from(("mjoin", "mjoin", "tree")))
+        return draw(behind(f"ps.join({inputs}, on={on}{limit}, strategy={strategy!r})"))
     if which == 3:
         return draw(behind(f"s.join(t, 'k'{draw(limits())}).join(s.where('v > 0'), 'k', suffix='_again')"))
     return draw(behind(draw(joins())))
