@@ -280,9 +280,10 @@ def test_timeline_by_definition(timeline: Timeline) -> None:
 
 @dataclass
 class Played:
-    """What the engine has made of each row: results, the names of dead letters' files with their reasons."""
+    """What the engine has made of each row: results, how many rows it holds then (if known), and all dead letters."""
 
     results: list[list[str]]
+    held: list[int]
     letters: list[tuple[int, str]]
 
 
@@ -307,10 +308,6 @@ def _letters(run: ps.Run) -> list[tuple[int, str]]:
     return sorted((int(Path(r["file"]).stem), f"dead letter: {r['reason']}") for r in run.dead_letters().to_pylist())
 
 
-def _rows(target: Any) -> list[str]:
-    return [str(Event(r)) for r in target.rows()]
-
-
 def _play_one_source(timeline: Timeline, folder: Path) -> Played:
     """All files are there from the start; one row an epoch, so that epoch n shows what arrival n has brought."""
     query, sources = _query(timeline)
@@ -322,7 +319,7 @@ def _play_one_source(timeline: Timeline, folder: Path) -> Played:
     for epoch, table in target.tables:
         # The end of the input is told in the epoch that reads the last file.
         results[min(epoch, len(results)) - 1] += [str(Event(r)) for r in table.to_pylist()]
-    return Played(results, _letters(run))
+    return Played(results, [], _letters(run))
 
 
 def _play_several_sources(timeline: Timeline, folder: Path) -> Played:
@@ -332,13 +329,15 @@ def _play_several_sources(timeline: Timeline, folder: Path) -> Played:
         assert isinstance(source.reader, Files)
         (folder / source.reader.path).mkdir(parents=True, exist_ok=True)
         (folder / source.reader.path / "000.json").write_text("\n")
-    results = []
+    results: list[list[str]] = []
+    held: list[int] = []
     for number, row in enumerate(timeline.arrivals, start=1):
         _write(folder, number, row, sources[row.source])
         target = ps.memory()
         run = query.start(target, **_settings()).wait()
-        results.append(_rows(target))
-    return Played(results, _letters(run))
+        results.append([str(Event(r)) for r in target.rows()])
+        held.append(run.progress.state_rows if run.progress is not None else held[-1])
+    return Played(results, held, _letters(run))
 
 
 @pytest.mark.parametrize("timeline", timelines(), ids=str)
@@ -354,3 +353,6 @@ def test_timeline_in_the_engine(timeline: Timeline, tmp_path: Path, monkeypatch:
         assert sorted(got) == sorted(expected), row.arrives
     letters = [(n, e) for n, row in enumerate(timeline.rows, start=1) for e in row.emits if e.startswith("dead letter")]
     assert played.letters == letters
+    for row, count in zip(timeline.arrivals, played.held):
+        if row.holds is not None and "-1` holds" not in timeline.header:  # Of several operators one alone is shown.
+            assert count == (0 if row.holds == "nothing" else len(row.holds.split(", "))), row.arrives
