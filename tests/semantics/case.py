@@ -95,6 +95,8 @@ class Cut:
     empty_file: bool = False
     as_if_large: bool = False
     fuse_below: int = 4 << 20
+    rewrite_above: float = 0.5
+    merge_above: int = 8
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -105,6 +107,8 @@ class Cut:
             "compact_above": self.compact_above,
             "batch_rows": self.batch_rows,
             "fuse_below": self.fuse_below,
+            "rewrite_above": self.rewrite_above,
+            "merge_above": self.merge_above,
         }
 
 

@@ -158,4 +158,6 @@ def cuts(max_rows: tuple[int | None, ...] = (1, 2, 3, 5, 8, None)) -> st.SearchS
         empty_file=st.booleans(),
         as_if_large=st.booleans(),
         fuse_below=st.sampled_from((0, 4 << 20)),
+        rewrite_above=st.sampled_from((0.0, 0.5, 1.0)),
+        merge_above=st.sampled_from((1, 2, 8)),
     )

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from penstock.algebra import compact
 from penstock.algebra.describe import Describer
 from penstock.algebra.domain import domains
 from penstock.algebra.operator import Distinct, Operator, OrderBy, Union
@@ -23,13 +24,8 @@ from penstock.algebra.through import through
 
 
 def maximal(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
-    """Those not contained in another, in their order."""
-    kept: list[Pattern] = []
-    for p in patterns:
-        if not p.is_empty and not any(k.contains(p) for k in kept):
-            kept = [k for k in kept if not p.contains(k)]
-            kept.append(p)
-    return tuple(kept)
+    """Those that can match and are not contained in another, in their order."""
+    return tuple(compact.maximal([p for p in patterns if not p.is_empty]))
 
 
 class Behaviour(ABC):

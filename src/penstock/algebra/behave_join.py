@@ -9,11 +9,12 @@ from penstock.algebra.behave import Behaviour, maximal
 from penstock.algebra.describe import Describer
 from penstock.algebra.domain import domains
 from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.meet import lists_keys, meeting_of
+from penstock.algebra.meet import lists_keys, meeting_of, unit_of
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuation import PunctuationSet
-from penstock.algebra.restriction import OneOf, Range, equal
+from penstock.algebra.restriction import OneOf, Range, equal, less
+from penstock.algebra.window import from_tick
 
 #: A list of so many promised values is asked about value by value; a longer one as a whole.
 ASK_EACH = 64
@@ -109,13 +110,21 @@ class JoinBehaviour(Behaviour):
 
     def answered(self, answers: Sequence[Sequence[Answer]]) -> None:
         for k, said in enumerate(answers):
+            side = self.meeting.sides[k]
             for pattern, answer in zip(self.asked[k], said, strict=True):
+                free: Pattern | None = None
                 if answer.rows == 0:
-                    lifted = self.meeting.sides[k].lift(pattern, self.meeting.output)
-                    assert lifted is not None
-                    self.free.append(lifted)
+                    free = pattern
+                elif answer.least is not None:
+                    # Up to the first of those that still wait.
+                    (name,) = pattern.restricted
+                    bound = less(from_tick(answer.least, unit_of(side.schema.type_of(name))))
+                    free = Pattern.by_name(side.schema, {name: bound})
                 elif answer.latest is not None:
                     self.waiting.append((k, pattern, answer.latest))
+                lifted = None if free is None else side.lift(free, self.meeting.output)
+                if lifted is not None and not self.said.covers(lifted):
+                    self.free.append(lifted)
         self.asked = [[] for _ in self.asked]
 
     def _left_windows(self) -> list[Pattern]:

@@ -266,11 +266,15 @@ class Stream(Declaring):
     def plan(self) -> Plan:
         return Plan.of(self.operator)
 
-    def explain(self, format: Literal["text", "mermaid"] = "text") -> str:
-        """The plan as text or as a Mermaid flow chart."""
+    def explain(self, format: Literal["text", "mermaid"] = "text", *, punctuation: bool = False) -> str:
+        """The plan as text or as a Mermaid flow chart.
+
+        With `punctuation`, also which punctuations will flow on every edge, and what operators release on them.
+        """
         if format not in ("text", "mermaid"):
             raise UserError(f"explain(format='{format}')", hint="'text' or 'mermaid'")
-        return explain_mermaid(self.plan) if format == "mermaid" else explain_text(self.plan)
+        draw = explain_mermaid if format == "mermaid" else explain_text
+        return draw(self.plan, punctuation=punctuation)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.operator.kind} ({self.schema})>"

@@ -24,7 +24,11 @@ class Orders:
 
 @dataclass(frozen=True)
 class Answer:
-    """Of the rows that are stored after the epoch and match an asked pattern: how many, and the latest tick of time."""
+    """Of the rows that are stored after the epoch and match an asked pattern: how many, and the latest tick of time.
+
+    If the pattern is "everything up to a value" of one attribute with ticks, `least` is the least tick of it.
+    """
 
     rows: int
     latest: int | None = None
+    least: int | None = None

@@ -25,7 +25,7 @@ from penstock.engine.state import Units, run_names, units_from_json, units_to_js
 from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
 
-FORMAT = 1
+FORMAT = 2
 KEEP = 3
 SNAPSHOT_EVERY = 32
 

@@ -45,7 +45,8 @@ from penstock.engine.source.ticks import from_tick
 from penstock.engine.state import apply, run_names
 from penstock.engine.tables import TableKeeper
 from penstock.engine.task import Job, Merge, Report
-from penstock.errors import PenstockError, SourceError, ViolationError
+from penstock.errors import PenstockError, SourceError, UserError, ViolationError
+from penstock.kernels.release import Laziness
 
 if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
     from pyspark import RDD
@@ -70,7 +71,22 @@ class Settings:
     fuse_below: int = 16 << 20
     attempts: int = 3
     compact_above: int = MANY
+    rewrite_above: float = 0.5
+    merge_above: int = MANY
     fault: str | None = None
+
+
+#: What may be changed while a run goes on.
+TUNABLE = ("max_rows", "max_bytes", "rewrite_above", "merge_above")
+
+
+def check_setting(name: str, value: Any) -> None:
+    """Complain about a setting that makes no sense."""
+    if name in ("max_rows", "max_bytes", "buckets", "batch_rows", "merge_above") and value is not None:
+        if not isinstance(value, int) or value < 1:
+            raise UserError(f"setting {name}={value!r}", hint="a whole number of at least 1")
+    elif name == "rewrite_above" and not (isinstance(value, int | float) and 0 <= value <= 1):
+        raise UserError(f"setting {name}={value!r}", hint="a share between 0 and 1")
 
 
 @dataclass
@@ -312,6 +328,7 @@ class Driver:
             memory=self.settings.memory,
             fault=self.settings.fault,
             tables=begun.plan.tables,
+            laziness=Laziness(self.settings.rewrite_above, self.settings.merge_above),
             groups=1 if size < SMALLEST_TASK and state_rows < SMALL_STATE else self.buckets,
             fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
         )

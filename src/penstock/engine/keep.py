@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from penstock.engine.pipeline import Keeper, port_name
 from penstock.engine.state import Change, UnitKey, read_marks, read_run, write_run, write_table
+from penstock.kernels.join import JoinKernel
+from penstock.kernels.multijoin import MultiJoinKernel
 from penstock.kernels.stateful import DEAD, Answer, Held, Orders, Step
 
 if TYPE_CHECKING:
@@ -28,7 +30,10 @@ def step_bucket(
     if all(f is None for f in fresh) and not any(held):
         _answer_empty(keeper, orders, report)
         return None
-    step = keeper.kernel.step(fresh, held, orders)
+    kernel = keeper.kernel
+    if isinstance(kernel, JoinKernel | MultiJoinKernel):
+        kernel = kernel.lazily(job.laziness)
+    step = kernel.step(fresh, held, orders)
     _store(job, keeper, bucket, step, keys, report)
     if asked:
         report.answers.setdefault(keeper.id, []).append(step.answers)
@@ -89,11 +94,15 @@ def combined(answers: Sequence[Sequence[Sequence[Answer]]]) -> tuple[tuple[Answe
     """The answers of all buckets together.
 
     >>> combined([[[Answer(1, 5)]], [[Answer(2, 3)]]])
-    ((Answer(rows=3, latest=5),),)
+    ((Answer(rows=3, latest=5, least=None),),)
     """
     return tuple(
         tuple(
-            Answer(sum(a.rows for a in same), max((a.latest for a in same if a.latest is not None), default=None))
+            Answer(
+                sum(a.rows for a in same),
+                max((a.latest for a in same if a.latest is not None), default=None),
+                min((a.least for a in same if a.least is not None), default=None),
+            )
             for same in zip(*port, strict=True)
         )
         for port in zip(*answers, strict=True)

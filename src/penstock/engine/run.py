@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -24,14 +24,14 @@ from penstock.algebra.operator import Operator, Sink
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
 from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.epoch import Driver, Settings
+from penstock.engine.epoch import TUNABLE, Driver, Settings, check_setting
 from penstock.engine.lock import Lock
 from penstock.engine.progress import Progress
 from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
 from penstock.engine.storage import Storage, below, seal, unseal
-from penstock.errors import UserError
+from penstock.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -243,6 +243,19 @@ class Run:
             self.stop()
         self._raise()
         return self
+
+    def tune(self, **settings: Any) -> None:
+        """Change how the run goes about its work, from the next epoch on; none of it changes what it computes.
+
+        `max_rows` and `max_bytes` of an epoch; `rewrite_above`, the share of dead rows at which a join rewrites a run
+        of its state (0.5), and `merge_above`, the number of runs at which it merges some (8): less of either saves
+        space and costs work.
+        """
+        for name, value in settings.items():
+            if name not in TUNABLE:
+                raise UserError(f"tune({name}=…): not while it runs", hint=did_you_mean(name, TUNABLE))
+            check_setting(name, value)
+        self.driver.settings = replace(self.driver.settings, **settings)
 
     def stop(self) -> None:
         """Finish the epoch under way, then end."""

@@ -157,9 +157,9 @@ def apply(units: Units, changes: Iterable[Change]) -> Units:
     out = dict(units)
     for change in changes:
         skipped = dict(change.skipped)
-        marked = {name: {"marks": marks, "dead": dead} for name, marks, dead in change.marked}
+        marked = {name: (marks, dead) for name, marks, dead in change.marked}
         runs = (
-            replace(r, skip=r.skip + skipped.get(r.name, 0), **marked.get(r.name, {}))
+            _changed(r, skipped.get(r.name, 0), marked.get(r.name))
             for r in (*out.get(change.key, ()), *change.added)
             if r.name not in change.dropped
         )
@@ -169,3 +169,9 @@ def apply(units: Units, changes: Iterable[Change]) -> Units:
         else:
             out.pop(change.key, None)
     return out
+
+
+def _changed(run: Run, skipped: int, marked: tuple[str, int] | None) -> Run:
+    if marked is not None:
+        run = replace(run, marks=marked[0], dead=marked[1])
+    return replace(run, skip=run.skip + skipped) if skipped else run

@@ -15,7 +15,7 @@ from penstock.algebra.operator import Source
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Generated, Inbox
 from penstock.algebra.types import coerce_value
-from penstock.engine.epoch import Settings
+from penstock.engine.epoch import Settings, check_setting
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
 from penstock.engine.sink import MemoryTarget, Target, memory
@@ -65,10 +65,8 @@ class Stream(builder.Stream):
         for name in settings:
             if name not in _SETTINGS:
                 raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
-        for name in ("max_rows", "max_bytes", "buckets", "batch_rows"):
-            value = settings.get(name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise UserError(f"start({name}={value!r})", hint="a whole number of at least 1")
+        for name, value in settings.items():
+            check_setting(name, value)
         chosen = parse_trigger(trigger, every)
         if spark is None:
             from penstock.engine.session import spark_session

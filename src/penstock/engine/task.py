@@ -37,6 +37,7 @@ from penstock.engine.tables import load_all
 from penstock.errors import PenstockError
 from penstock.kernels.duck import limit_memory
 from penstock.kernels.fold import fold, frontier_of, is_tickable, tick, ticks
+from penstock.kernels.release import Laziness
 
 #: Windows per unit: enough that a query has few units, few enough that a unit is a useful thing to move or drop.
 UNIT_WINDOWS = 1024
@@ -61,6 +62,7 @@ class Job:
     groups: int = 1
     fused: bool = False
     tables: dict[str, str] = field(default_factory=dict)
+    laziness: Laziness = field(default_factory=Laziness)
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""

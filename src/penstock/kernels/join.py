@@ -8,6 +8,8 @@ without a partner (outer and anti joins) give it then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -81,6 +83,14 @@ class JoinKernel:
 
     def _names(self, port: int) -> tuple[str, ...]:
         return self.needed[port] or ()
+
+    def lazily(self, laziness: Laziness) -> Self:
+        """This kernel with another laziness."""
+        if laziness == self.laziness:
+            return self
+        other = copy(self)
+        other.laziness = laziness
+        return other
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
         """Join what arrived with what is stored and with itself, then let go of what the orders name."""

@@ -8,7 +8,9 @@ against each other's windows. A combination is found once: at the last of its in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +94,14 @@ class MultiJoinKernel:
     def stored_schema(self, port: int) -> pa.Schema:
         """What the runs of a port look like."""
         return pa.schema([pa.field(HASH, pa.uint64()), *self._schemas[port]])
+
+    def lazily(self, laziness: Laziness) -> Self:
+        """This kernel with another laziness."""
+        if laziness == self.laziness:
+            return self
+        other = copy(self)
+        other.laziness = laziness
+        return other
 
     def step(
         self,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import ANY, Equal, OneOf, values_of
 from penstock.algebra.schema import Schema
-from penstock.kernels.fold import tick
+from penstock.kernels.fold import frontier_of, is_tickable, tick, ticks
 from penstock.kernels.hash import hash_keys, is_exact
 from penstock.kernels.index import Mask, Run, distinct, expand, order_of, pick, ranges, same
 from penstock.kernels.stateful import DEAD, Answer, Fresh
@@ -171,14 +171,15 @@ class Selection:
 
 
 def answer(pattern: Pattern, runs: Sequence[Run], keys: tuple[str, ...], time: str | None) -> Answer:
-    """How many live rows match a pattern, and the latest time among them.
+    """How many live rows match a pattern, the latest time among them, and how far they reach down.
 
     What the pattern says of attributes that are not stored is taken as `*`: rather too many rows than too few.
     """
     stored = {name for run in runs for name in run.rows.column_names}
     known = {n: pattern[n] for n in pattern.restricted if n in stored}
     selection = Selection([Pattern.by_name(pattern.schema, known)], pattern.schema, keys, time)
-    rows, latest = 0, None
+    (up_to,) = pattern.restricted if len(pattern.restricted) == 1 else (None,)
+    rows, latest, least = 0, None, None
     for run in runs:
         if (mask := selection.find(run)) is None:
             continue
@@ -186,10 +187,13 @@ def answer(pattern: Pattern, runs: Sequence[Run], keys: tuple[str, ...], time: s
         mask = mask if live is None else mask & live
         if count := int(np.count_nonzero(mask)):
             rows += count
+            if frontier_of(pattern, up_to) is not None and up_to in known and is_tickable(run.rows[up_to].type):
+                bottom = int(ticks(run.rows[up_to].filter(pa.array(mask))).min())
+                least = bottom if least is None else min(least, bottom)
             if time is not None:
                 top = run.high if count == len(run) else int(run.ticks[mask].max())
                 latest = top if latest is None or (top is not None and top > latest) else latest
-    return Answer(rows, latest)
+    return Answer(rows, latest, least)
 
 
 def cut(run: Run, span: int | None) -> list[Run]:

@@ -144,19 +144,28 @@ def _print_summary(s: dict[str, Any]) -> None:
 def explain(
     file: File,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Draw a Mermaid flow chart.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="The operators alone, without punctuation.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the plan of a query."""
+    """Show the plan of a query: operators, the punctuations that will flow, and what each releases on them."""
+    from penstock.algebra.forecast import forecast, releases
+
     script = load(file)
     if quiet:
         return
     if as_json:
         say_json(
-            {"query": script.title, "fingerprint": script.query.plan.fingerprint, "plan": script.query.plan.describe()}
+            {
+                "query": script.title,
+                "fingerprint": script.query.plan.fingerprint,
+                "plan": script.query.plan.describe(),
+                "punctuation": {i: [str(f) for f in forms] for i, forms in forecast(script.query.plan).items()},
+                "releases": {i: list(said) for i, said in releases(script.query.plan).items()},
+            }
         )
         return
-    print(script.query.explain("mermaid" if mermaid else "text"))
+    print(script.query.explain("mermaid" if mermaid else "text", punctuation=not plain))
 
 
 @app.command()
