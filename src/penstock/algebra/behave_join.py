@@ -60,7 +60,6 @@ class JoinBehaviour(Behaviour):
             self.fresh[k] += settled[k]
             self.asking[k] += [p for p in new[k] if self._worth_asking(k, p)]
         out += self._left_windows()
-        self._forget()
         fresh = tuple(p for p in maximal(out) if not self.said.covers(p))
         self.said = self.said.add(*(p for p in fresh if _is_range(p)))
         return fresh
@@ -152,7 +151,9 @@ class JoinBehaviour(Behaviour):
         self.fresh = [[] for _ in self.fresh]
         self.asked = [[q for p in maximal(a) for q in _each(p)] for a in self.asking]
         self.asking = [[] for _ in self.asking]
-        return Orders(release, tuple(self.settled), tuple(tuple(a) for a in self.asked))
+        settled = tuple(self.settled)
+        self._forget()  # Only now: events of this very epoch may be of keys that end with it.
+        return Orders(release, settled, tuple(tuple(a) for a in self.asked))
 
     def _forget(self) -> None:
         """Key values that everyone has promised cannot come again from anywhere: no need to remember them."""
