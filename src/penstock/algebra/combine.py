@@ -38,6 +38,8 @@ def join_operator(
     null_safe: bool = False,
 ) -> Join:
     """The join of two operators, checked; `Stream.join` explains the arguments."""
+    if not suffix:
+        raise UserError("join(suffix='')", hint="a name that both streams have needs one, such as '_right'")
     if how not in KINDS:
         raise UserError(f"join(how='{how}')", hint=did_you_mean(how, KINDS) or f"one of {', '.join(KINDS)}")
     kind: JoinKind = how
@@ -189,9 +191,9 @@ def _paired(left: Schema, right: Schema, suffix: str) -> tuple[tuple[tuple[int, 
     names: dict[str, str] = {}
     taken = set(left.names)
     for n in right.names:
-        name = n if n not in taken else n + suffix
-        if name in taken:
-            raise UserError(f"join: '{name}' would be there twice", hint="choose another suffix= or rename columns")
+        name = n
+        while name in taken:
+            name += suffix
         taken.add(name)
         names[n] = name
     return (*((0, n, n) for n in left.names), *((1, n, names[n]) for n in right.names)), names
