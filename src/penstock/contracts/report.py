@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-State = Literal["none", "constant", "bounded", "unbounded"]
+#: "as the data says": punctuation comes in band, and nobody declared which.
+State = Literal["none", "constant", "bounded", "as the data says", "unbounded"]
 Output = Literal["at once", "complete", "held back"]
 
 
@@ -14,8 +15,8 @@ class Finding:
     """The verdict on one operator.
 
     `why` says on which punctuation state is released and results appear, or that nothing does. `needs` are the schemes
-    that would help, per input (`probe: ts up to`, `probe: segment: each value`). `assumes` is what must hold of the data
-    beyond the declared schemes, such as "every `trip` of starts also comes in ends".
+    that would help, per input (`probe: ts up to`, `probe: segment: each value`). `assumes` is what must hold of the
+    data beyond the declared schemes, such as "every `trip` of starts also ends in ends".
     """
 
     operator: str

@@ -50,7 +50,7 @@ class Template:
             sign = _WORDS.get(said.strip().lower(), said.strip())
             if sign not in CLASSES:
                 raise UserError(f"scheme: '{name}' is '{said}'", hint="'up to' (+), 'value' (#), 'range' or 'any' (-)")
-            found[spelled] = sign  # type: ignore[assignment]
+            found[spelled] = sign
         return cls(schema.names, tuple(found.get(n, "-") for n in schema.names))
 
     @classmethod
