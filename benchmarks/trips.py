@@ -1,6 +1,6 @@
 """Taxi trips: a stream of starts and a stream of ends, and what each says about trips that are over.
 
-    python -m benchmarks.trips FOLDER --epochs 30 --hours 1 --rate 5000
+    python -m benchmarks.trips FOLDER --epochs 36 --hours 2 --rate 5000
 
 Most trips take minutes, a few take most of a day. A watermark therefore has to wait a day for every trip, since any
 could be one of the long ones. But the streams know better: a trip starts once and ends once. So right behind every
@@ -10,7 +10,6 @@ event comes a punctuation `[trip, *, *, *]`, in the column `punctuation`: no mor
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import shutil
 from dataclasses import dataclass
@@ -37,23 +36,28 @@ _ZONES = 260
 class Trips:
     """So many trips an hour, written to one file per epoch and stream as they become known.
 
-    `gather` puts the punctuation of so many events into one record, as a list of trips, behind the last of them.
+    All files have the same number of rows, and none of the epochs is a special one: at its beginning there are trips
+    on the road, whose ends come without a start.
     """
 
-    epochs: int = 30
-    hours: float = 1.0
+    epochs: int = 36
+    hours: float = 2.0
     rate: int = 5_000
     seed: int = 3
-    gather: int = 1
 
     @property
     def slug(self) -> str:
-        return f"trips-{self.epochs}x{self.hours:g}h-{self.rate}-{self.seed}-{self.gather}"
+        return f"trips-{self.epochs}x{self.hours:g}h-{self.rate}-{self.seed}"
 
     @property
-    def most_rows(self) -> int:
-        """More rows than any file has, fewer than any two."""
-        return int(self.rate * self.hours * (1 + 1 / self.gather) * 1.4)
+    def events(self) -> int:
+        """Events in each file."""
+        return int(self.rate * self.hours)
+
+    @property
+    def rows(self) -> int:
+        """Events and punctuations in each file."""
+        return 2 * self.events
 
 
 def durations(count: int, rng: np.random.Generator) -> Any:
@@ -76,81 +80,72 @@ def write(trips: Trips, root: Path) -> Path:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     rng = np.random.default_rng(trips.seed)
-    span = int(trips.epochs * trips.hours * _HOUR)
-    count = int(trips.rate * trips.epochs * trips.hours)
-    begin = np.sort(rng.integers(0, span, count))
+    # A day before and some hours after, so that the number of ends is the same from the first epoch to the last.
+    first = trips.rate * LONGEST_HOURS
+    count = first + trips.events * trips.epochs + trips.rate * 2
+    begin = np.sort(rng.integers(-LONGEST_HOURS * _HOUR, count * _HOUR // trips.rate - LONGEST_HOURS * _HOUR, count))
     end = begin + durations(count, rng)
-    trip = np.arange(count, dtype=np.int64)
-    starts = {"zone": pa.array(rng.integers(0, _ZONES, count), pa.int32()), "vehicle": _vehicles(begin, end)}
-    minutes = (end - begin) / _MINUTE
+    first = int(np.searchsorted(begin, 0))
+    starts = {
+        "zone": pa.array(rng.integers(0, _ZONES, count), pa.int32()),
+        "vehicle": pa.array(np.arange(count) % trips.rate, pa.int32()),
+    }
     ends = {
-        "fare": pa.array((3 + 0.8 * minutes).round(2)),
+        "fare": pa.array((3 + 0.8 * (end - begin) / _MINUTE).round(2)),
         "zone_to": pa.array(rng.integers(0, _ZONES, count), pa.int32()),
     }
-    _write_side(folder / "starts", trips, trip, begin, starts, rng)
-    _write_side(folder / "ends", trips, trip, end, ends, rng)
+    _write_side(folder / "starts", trips, begin, starts, first, rng)
+    _write_side(folder / "ends", trips, end, ends, None, rng)
     (folder / "complete").touch()
     return folder
 
 
-def _vehicles(begin: Any, end: Any) -> pa.Array:
-    """Numbers that go round, among somewhat more vehicles than are on the road at once."""
-    fleet = max(1, int((end - begin).sum() / max(1, end.max()) * 1.5))
-    return pa.array(np.arange(len(begin)) % fleet, pa.int32())
-
-
 def _write_side(
-    folder: Path, trips: Trips, trip: Any, ts: Any, rest: dict[str, pa.Array], rng: np.random.Generator
+    folder: Path, trips: Trips, ts: Any, rest: dict[str, pa.Array], first: int | None, rng: np.random.Generator
 ) -> None:
-    """Events in the order in which they become known, cut by that time; what comes after the last epoch is left out."""
+    """Events in the order in which they become known, as many to each file; `first`: trips before it are left out."""
     folder.mkdir(parents=True)
     delay = np.minimum(rng.exponential(0.5 * _MINUTE, len(ts)), SLACK_MINUTES * _MINUTE).astype(np.int64)
     known = ts + delay
     order = np.argsort(known, kind="stable")
-    cuts = np.searchsorted(known[order], np.arange(trips.epochs + 1) * int(trips.hours * _HOUR))
-    for epoch, (low, high) in enumerate(itertools.pairwise(cuts)):
-        at = order[low:high]
+    order = order[order >= first] if first is not None else order[known[order] >= 0]
+    for epoch in range(trips.epochs):
+        at = order[epoch * trips.events : (epoch + 1) * trips.events]
         events = pa.table(
             {
-                "trip": trip[at],
+                "trip": pa.array(at, pa.int64()),
                 "ts": pa.array(ts[at] + ORIGIN, pa.timestamp("us", tz="UTC")),
                 **{name: column.take(pa.array(at)) for name, column in rest.items()},
             }
         )
         path = folder / f"{epoch:04d}.parquet"
-        pq.write_table(punctuated(events, trips.gather), path)
+        pq.write_table(punctuated(events, first), path)
         # Structured Streaming takes files in the order of their times, which must not be all the same.
         os.utime(path, (1_700_000_000 + epoch, 1_700_000_000 + epoch))
 
 
-def punctuated(events: pa.Table, gather: int = 1) -> pa.Table:
-    """Events, and behind every `gather` of them a record that says their trips are over.
+def punctuated(events: pa.Table, first: int | None = None) -> pa.Table:
+    """Events, each followed by a record that says its trip is over; with the `first` trip all earlier ones are.
 
-    >>> rows = punctuated(pa.table({"trip": [7, 9], "ts": [1, 2]}))
+    >>> rows = punctuated(pa.table({"trip": [9, 7], "ts": [1, 2]}), first=7)
     >>> rows["trip"].to_pylist(), rows["punctuation"].to_pylist()
-    ([7, None, 9, None], [None, '[7, *]', None, '[9, *]'])
+    ([9, None, 7, None], [None, '[9, *]', None, '[<= 7, *]'])
     """
-    n = events.num_rows
-    groups = [events["trip"].slice(i, gather).to_pylist() for i in range(0, n, gather)]
     others = ", *" * (events.num_columns - 1)
-    texts = [f"[{g[0] if len(g) == 1 else '{' + ', '.join(map(str, g)) + '}'}{others}]" for g in groups]
+    texts = [f"[{'<= ' if trip == first else ''}{trip}{others}]" for trip in events["trip"].to_pylist()]
     records = pa.table({"punctuation": pa.array(texts, pa.string())})
     together = pa.concat_tables([events, records], promote_options="default")
-    behind = np.minimum(np.arange(1, len(texts) + 1) * gather, n)
-    place = np.concatenate([np.arange(n) * 2, behind * 2 - 1])
-    return together.take(pa.array(np.argsort(place, kind="stable")))
+    return together.take(pa.array(np.arange(2 * len(texts)).reshape(2, -1).T.ravel()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--hours", type=float, default=1.0, help="hours of event time in an epoch")
+    parser.add_argument("--epochs", type=int, default=36)
+    parser.add_argument("--hours", type=float, default=2.0, help="hours of event time in an epoch")
     parser.add_argument("--rate", type=int, default=5_000, help="trips an hour")
-    parser.add_argument("--gather", type=int, default=1, help="events whose trips one punctuation names")
     arguments = parser.parse_args()
-    trips = Trips(arguments.epochs, arguments.hours, arguments.rate, gather=arguments.gather)
-    print(write(trips, arguments.folder))
+    print(write(Trips(arguments.epochs, arguments.hours, arguments.rate), arguments.folder))
 
 
 if __name__ == "__main__":
