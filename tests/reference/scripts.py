@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.algebra.builder import Stream
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Restriction, at_least, at_most, between, equal, less, one_of
+from penstock.algebra.restriction import Restriction, at_least, at_most, between, equal, less, one_of
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Domain
 from penstock.reference.interpret import Result, interpret
@@ -63,12 +64,14 @@ def restrictions() -> st.SearchStrategy[Restriction]:
     )
 
 
-def scripts(declared: str, *, nulls: Sequence[str] = (), size: int = 9) -> st.SearchStrategy[list[Any]]:
+def scripts(declared: str, *, nulls: Sequence[str] = (), size: int = 10) -> st.SearchStrategy[list[Any]]:
     """Events over small integers, with few keys `k`, and punctuations of all shapes among them."""
     schema = Schema.parse(declared)
-    small = {n: st.sampled_from([0, 1, 1, 2] if n == "k" else range(5)) for n in schema.names}
-    values = {n: st.none() | values if n in nulls else values for n, values in small.items()}
-    parts = {n: st.just(ANY) | restrictions() for n in schema.names}
-    rows = st.fixed_dictionaries(values)
-    patterns = st.fixed_dictionaries(parts).map(lambda chosen: Pattern.by_name(schema, chosen))
-    return st.lists(st.one_of(rows, rows, patterns), max_size=size)
+    values = {n: [0, 1, 1, 1, 2] if n == "k" else [0, 1, 2, 3, 4] for n in schema.names}
+    rows = st.fixed_dictionaries({n: st.sampled_from([*v, None] if n in nulls else v) for n, v in values.items()})
+    # Most punctuations speak of one attribute or two. None that ends everything: that comes by itself.
+    names = schema.names
+    shapes = st.sampled_from([*((n,) for n in names), *((n,) for n in names), *combinations(names, 2), names])
+    patterns = shapes.flatmap(lambda shape: st.fixed_dictionaries(dict.fromkeys(shape, restrictions())))
+    items = st.one_of(rows, rows, patterns.map(lambda chosen: Pattern.by_name(schema, chosen)))
+    return st.lists(items, min_size=size // 2, max_size=size)

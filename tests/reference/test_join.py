@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from penstock.reference.item import events, punctuations
 
 Row = dict[str, Any]
 LEFT, RIGHT = "t int, k int, v int", "t int, k int, w int"
-CUTS = st.none() | st.sets(st.integers(1, 18))
+CUTS = st.none() | st.sets(st.integers(1, 20))
 
 
 def belong(left: Row, right: Row, band: Any, where: str | None, null_safe: bool) -> bool:
@@ -125,6 +126,65 @@ def test_windows_of_rows_end_with_the_batch_answer(
     assert bag(events(result.outputs)) == bag(answer(how, lefts, rights, pairs))
     assert result.states["join-1"] == []
     assert punctuations(result.outputs)[-1].restricted == ()
+
+
+#: Every value that random punctuations can tell apart, and times as far as a band reaches.
+VALUES, TIMES = [None, *range(-1, 6)], [None, *range(-5, 10)]
+
+
+@given(
+    left=scripts(LEFT, nulls=("t", "k")),
+    right=scripts(RIGHT, nulls=("t", "k")),
+    how=st.sampled_from(KINDS),
+    band=st.sampled_from([None, (-1, 2), (-2, -1), (None, 1), (1, 3)]),
+)
+def test_an_event_is_held_exactly_while_a_partner_could_come(
+    left: list[Any], right: list[Any], how: str, band: Any
+) -> None:
+    a, b = sides(False)
+    times = {"between": band, "times": ("t", "t")} if band is not None else {}
+    result = run(a.join(b, "k", how, **times), {"l": left, "r": right}, traced=False)
+    lefts, rights = let_in(result, "l"), let_in(result, "r")
+    promised = {name: punctuations(result.streams[f"source:{name}"]) for name in ("l", "r")}
+
+    def could_come(name: str, row: Row) -> bool:
+        return not any(p.matches_row(row) for p in promised[name])
+
+    def awaited(name: str, row: Row) -> bool:
+        for t, value in product(TIMES, VALUES):
+            other = {"t": t, "k": row["k"], "w" if name == "l" else "v": value}
+            pair = (row, other) if name == "l" else (other, row)
+            met = belong(*({"v": None, "w": None, **x} for x in pair), band, None, False)
+            if met and could_come("r" if name == "l" else "l", other):
+                return True
+        return False
+
+    settled = how in ("semi", "anti")
+    pairs = [(i, j) for i, x in enumerate(lefts) for j, y in enumerate(rights) if belong(x, y, band, None, False)]
+    alone = [x for i, x in enumerate(lefts) if not (settled and i in [p[0] for p in pairs])]
+    expected = [x for x in alone if awaited("l", x)] + [x for x in rights if awaited("r", x)]
+    assert bag([held.row for held in result.states["join-1"]]) == bag(expected)
+
+
+@given(left=scripts(LEFT), right=scripts(RIGHT), rows=st.tuples(*[st.none() | st.integers(1, 2)] * 2))
+@settings(max_examples=100)
+def test_a_turn_comes_exactly_when_nothing_older_can(left: list[Any], right: list[Any], rows: Any) -> None:
+    a, b = sides(False)
+    query = a.join(b, "k", rows=rows, times=("t", "t"))
+    result = run(query, {"l": left, "r": right}, traced=False)
+    promised = {name: punctuations(result.streams[f"source:{name}"]) for name in ("l", "r")}
+
+    def had_its_turn(row: Row) -> bool:
+        older = (
+            (name, {"t": t, "k": row["k"], value: x})
+            for name, value in (("l", "v"), ("r", "w"))
+            for t, x in product(range(-1, row["t"] + 1), VALUES)
+        )
+        return all(any(p.matches_row(o) for p in promised[name]) for name, o in older)
+
+    settled = {name: [row for row in let_in(result, name) if had_its_turn(row)] for name in ("l", "r")}
+    whole = run(query, {"l": settled["l"], "r": settled["r"]}, ends=True, punctuate_at=(), traced=False)
+    assert bag(events(result.outputs)) == bag(events(whole.outputs))
 
 
 @given(script=scripts(LEFT, nulls=("t", "k")), how=st.sampled_from(KINDS), cut=CUTS)

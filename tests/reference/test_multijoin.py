@@ -36,20 +36,21 @@ def multijoin(*inputs: Stream, windows: tuple[int | None, ...]) -> Stream:
     )
 
 
-def all_combinations(inputs: list[list[Row]], windows: tuple[int | None, ...]) -> list[Row]:
-    def belong(i: int, x: Row, j: int, y: Row) -> bool:
-        if x["k"] is None or x["k"] != y["k"]:
-            return False
-        if windows[i] is None and windows[j] is None:
-            return True
-        if x["t"] is None or y["t"] is None:
-            return False
-        window = windows[i] if x["t"] <= y["t"] else windows[j]
-        return window is None or abs(x["t"] - y["t"]) <= window
+def belong(windows: tuple[int | None, ...], i: int, x: Row, j: int, y: Row) -> bool:
+    if x["k"] is None or x["k"] != y["k"]:
+        return False
+    if windows[i] is None and windows[j] is None:
+        return True
+    if x["t"] is None or y["t"] is None:
+        return False
+    window = windows[i] if x["t"] <= y["t"] else windows[j]
+    return window is None or abs(x["t"] - y["t"]) <= window
 
+
+def all_combinations(inputs: list[list[Row]], windows: tuple[int | None, ...]) -> list[Row]:
     out = []
     for chosen in product(*inputs):
-        if all(belong(i, chosen[i], j, chosen[j]) for i, j in combinations(range(len(chosen)), 2)):
+        if all(belong(windows, i, chosen[i], j, chosen[j]) for i, j in combinations(range(len(chosen)), 2)):
             values = [value for row in chosen for value in (row["t"], row["v"])]
             out.append(dict(enumerate([chosen[0]["k"], *values])))
     return out
@@ -70,6 +71,30 @@ def test_the_end_is_the_batch_answer(sent: list[list[Any]], windows: Any, finite
     assert bag(events(result.outputs)) == bag(expected)
     assert result.states["multijoin-1"] == []
     assert punctuations(result.outputs)[-1].restricted == ()
+
+
+@given(
+    sent=st.lists(scripts(EVENT, nulls=("t",), size=8), min_size=3, max_size=3),
+    windows=st.tuples(*[st.none() | st.integers(0, 3)] * 3),
+)
+def test_an_event_is_held_exactly_while_another_could_belong_to_it(sent: list[list[Any]], windows: Any) -> None:
+    query = multijoin(*(stream(name, EVENT) for name in "abc"), windows=windows)
+    result = run(query, dict(zip("abc", sent)), traced=False)
+    promised = [punctuations(result.streams[f"source:{name}"]) for name in "abc"]
+    times, values = [None, *range(-4, 9)], [None, *range(-1, 6)]
+
+    def awaited(i: int, row: Row) -> bool:
+        found = False
+        for j in {0, 1, 2} - {i}:
+            others = [{"t": t, "k": row["k"], "v": v} for t in times for v in values]
+            fitting = [o for o in others if belong(windows, i, row, j, o)]
+            if not fitting:
+                return False
+            found = found or any(not any(p.matches_row(o) for p in promised[j]) for o in fitting)
+        return found
+
+    expected = [row for i, name in enumerate("abc") for row in let_in(result, name) if awaited(i, row)]
+    assert bag([held.row for held in result.states["multijoin-1"]]) == bag(expected)
 
 
 def test_an_event_waits_until_all_others_have_let_it_down() -> None:

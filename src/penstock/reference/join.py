@@ -33,7 +33,6 @@ def outlet(declared: join.Join, promised: list[Promises], held: Any) -> Outlet:
         held,
         [((0, a), (1, b)) for a, b in declared.keys],
         alone=ALONE[declared.how],
-        together=declared.how != "anti",
     )
 
 

@@ -26,7 +26,7 @@ class Outlet:
     """Collects what the inputs have promised and says what holds for the output.
 
     `equal` lists groups of (input, attribute) that have the same value in every row made of all inputs. `alone` are
-    the inputs whose events may leave without a partner; `together` is false if only such rows leave (anti join).
+    the inputs whose events may leave without a partner. `held` are the events of an input that may still leave.
     """
 
     def __init__(
@@ -38,11 +38,10 @@ class Outlet:
         equal: Iterable[Iterable[Origin]],
         *,
         alone: Iterable[int] = (),
-        together: bool = True,
     ) -> None:
         self.schema, self.columns, self.promised, self.held = schema, tuple(columns), tuple(promised), held
         self.equal = _classes(equal)
-        self.alone, self.together = frozenset(alone), together
+        self.alone = frozenset(alone)
         #: Per input, its promises in terms of the output.
         self.heard: list[list[Pattern]] = [[] for _ in promised]
         self.waiting: list[Pattern] = []
@@ -70,7 +69,7 @@ class Outlet:
     def holds(self, pattern: Pattern) -> bool:
         """Whether no further row of the output can match."""
         inputs = range(len(self.promised))
-        if self.together and not any(self._through(i, self._inward(i, pattern)) for i in inputs):
+        if not any(self._through(i, self._inward(i, pattern)) for i in inputs):
             return False
         return all(self._through(i, self._inward_alone(i, pattern), alone=True) for i in self.alone)
 
