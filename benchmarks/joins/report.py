@@ -17,6 +17,8 @@ COLOURS = {
     "DuckDB, batch": "#9aa5b1",
 }
 Record = dict[str, Any]
+FULL = 10_000_000
+"""Rows from which on the target is meant: with few rows an epoch costs what starting two stages costs."""
 
 
 def _median(runs: list[Record], what: str) -> float:
@@ -38,6 +40,8 @@ def native_ratio(case: Record) -> tuple[float, bool] | None:
         return None
     ours, _ = _seconds(series[PENSTOCK.name], rows)
     natives = [_seconds(series[c.name], rows) for c in (SPARK, ROCKS) if series.get(c.name)]
+    if not natives:
+        return None
     seconds, done = min(natives)
     return seconds / ours, done
 
@@ -86,7 +90,7 @@ def _cases(record: Record, target: float) -> list[str]:
     for name, why in record.get("missing", {}).items():
         lines += ["", f"{name} did not take part: {why}."]
     first = record["cases"][0]
-    if (found := native_ratio(first)) is not None:
+    if first["rows"] >= FULL and (found := native_ratio(first)) is not None:
         times, done = found
         met = "met" if times >= target else "missed"
         told = f"{times:.1f} ×" if done else f"about {times:.0f} × (it did not get to the end)"
