@@ -271,3 +271,38 @@ def test_two_promises_release_together_what_none_does_alone() -> None:
     sent = {"l": arrivals(left, (1, 5)), "r": arrivals(right, "[1, 'in']", "[{1, 2}, 'out']")}
     result = run(left.join(right, "k", "left"), sent, order=["l", "r", "r"])
     assert shown(result.outputs) == ["[1, *, 'in']", (1, 5, None), "[{1, 2}, *, 'out']"]
+
+
+def test_the_last_rows_are_counted_in_order_of_time() -> None:
+    quote, trade = stream("quote", "ts int, sku string, price int"), stream("trade", "ts int, sku string, n int")
+    query = trade.join(quote, "sku", "left", rows=1, times=("ts", "ts"))
+    sent = {
+        "quote": arrivals(quote, (4, "a", 14), (1, "a", 11), (2, "b", 12), "[<= 5, *, *]"),
+        "trade": arrivals(trade, (3, "a", 1), (5, "a", 2), (1, "b", 3), (None, "a", 4), "[<= 3, *, *]", "[*, 'a', *]"),
+    }
+    order = ["quote"] * 3 + ["trade"] * 4 + ["quote", "trade", "trade"]
+    result = run(query, sent, order=order)
+    assert shown(result.outputs) == [
+        ("a", None, 4, None, None),  # Without a time there is no last quote.
+        ("b", 1, 3, 2, 12),  # The quote comes after the trade and joins it, the last one before.
+        ("a", 3, 1, 1, 11),
+        ("a", 3, 1, 4, 14),
+        ("a", 5, 2, 4, 14),
+        "['a', *, *, <= 5, *]",  # No trade of 'a' is left to meet these quotes.
+    ]
+    # Of 'a' more quotes may come and meet the last trade; of 'b' both sides may go on.
+    assert sorted(str(held) for held in result.states["join-1"]) == [
+        "input 0: ts 1, sku b, n 3 (has had a partner)",
+        "input 0: ts 5, sku a, n 2 (has had a partner)",
+        "input 1: ts 2, sku b, price 12 (has had a partner)",
+    ]
+
+
+def test_what_has_had_its_turn_stays_for_those_who_wait_for_theirs() -> None:
+    left, right = stream("l", "t int, k int"), stream("r", "t int, k int")
+    query = left.join(right, "k", rows=1, times=("t", "t"))
+    sent = {"l": arrivals(left, (1, 7), "[<= 3, *]", "[<= 5, *]"), "r": arrivals(right, (5, 7), "[<= 3, *]", "[*, 7]")}
+    result = run(query, sent, order=["l", "l", "r", "r", "r", "l"])
+    # No other right event comes, but one is there: it waits for what the left may bring before it.
+    assert (7, 1, 5) in shown(result.outputs)
+    assert [str(held) for held in result.states["join-1"]] == ["input 1: t 5, k 7 (has had a partner)"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.algebra.builder import Stream
 from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
 from penstock.reference.trace import format_step, trace
 
@@ -32,4 +33,22 @@ def test_a_timeline() -> None:
         "aggregate-1: punctuation [< 110, *, *, *] → emits nothing (holds 110, C: 1 event)",
         "source:s: timestamp 109, key C, value 1 → dead letter: "
         "breaks disorder(timestamp within 2 ticks): matches [< 110, *, *]",
+    ]
+
+
+def test_what_joins_and_sorts_hold_can_be_read() -> None:
+    trips, fares = (Schema.parse(f"trip int, {value} int") for value in ("km", "fare"))
+    query = Stream(Source((), trips, name="trips")).join(Stream(Source((), fares, name="fares")), "trip")
+    sent = {
+        "trips": [{"trip": 1, "km": 5}, Pattern.parse("[1, *]", trips)],
+        "fares": [{"trip": 2, "fare": 9}, {"trip": 1, "fare": 7}],
+    }
+    steps = trace(query.order_by("fare").distinct().operator, sent)
+    assert [format_step(s) for s in steps if not s.operator.startswith("source")] == [
+        "join-1: trip 1, km 5 → emits nothing (holds input 0: trip 1, km 5)",
+        "join-1: trip 2, fare 9 → emits nothing (holds input 0: trip 1, km 5; input 1: trip 2, fare 9)",
+        "join-1: punctuation [1, *] → emits nothing (holds input 0: trip 1, km 5; input 1: trip 2, fare 9)",
+        "join-1: trip 1, fare 7 → emits trip 1, km 5, fare 7, not stored: no partner can come "
+        "(holds input 0: trip 1, km 5 (has had a partner); input 1: trip 2, fare 9)",
+        "orderby-1: trip 1, km 5, fare 7 → emits nothing (holds trip 1, km 5, fare 7)",
     ]
