@@ -21,7 +21,10 @@ from penstock.errors import UserError, did_you_mean
 Class = Literal["+", "#", "range", "-"]
 CLASSES: tuple[Class, ...] = ("+", "#", "range", "-")
 _WORDS: dict[str, Class] = {"up to": "+", "value": "#", "each value": "#", "range": "range", "any": "-", "*": "-"}
-_PART = re.compile(r"\s*(`[^`]+`|[^:,\[\]]+?)\s*:\s*([^,\[\]]+?)\s*")
+_PART = re.compile(r"\s*(`[^`]+`|[^`:,\[\]]+?)\s*:\s*([^`,\[\]]+?)\s*")
+_PARTS = re.compile(r"(?:`[^`]*`|[^`,])+")  # A name in backticks may have commas.
+_PLAIN = re.compile(r"[A-Za-z_]\w*\Z")
+_WHOLE = re.compile(r"\[\[.*?\]\]")
 
 
 @dataclass(frozen=True)
@@ -47,24 +50,31 @@ class Template:
             spelled = schema.resolve(name)
             if spelled is None:
                 raise UserError(f"scheme: unknown column '{name}'", hint=did_you_mean(name, schema.names))
-            sign = _WORDS.get(said.strip().lower(), said.strip())
-            if sign not in CLASSES:
-                raise UserError(f"scheme: '{name}' is '{said}'", hint="'up to' (+), 'value' (#), 'range' or 'any' (-)")
-            found[spelled] = sign
+            found[spelled] = _sign(name, said)
         return cls(schema.names, tuple(found.get(n, "-") for n in schema.names))
 
     @classmethod
-    def parse(cls, text: str, schema: Schema) -> Template:
+    def parse(cls, text: str, schema: Schema | None = None) -> Template:
+        """Read `[[ts:+, sensor:#, speed:-]]`. Without a schema, the text names every attribute, in order.
+
+        >>> Template.parse("[[a:+, b:-]]").names
+        ('a', 'b')
+        """
         inside = text.strip()
         if not (inside.startswith("[[") and inside.endswith("]]")):
             raise UserError(f"scheme '{text}'", hint="a template is written [[ts:+, sensor:#, speed:-]]")
         classes: dict[str, str] = {}
-        for part in filter(None, (p.strip() for p in inside[2:-2].split(","))):
+        for part in filter(None, (p.strip() for p in _PARTS.findall(inside[2:-2]))):
             found = _PART.fullmatch(part)
             if found is None:
                 raise UserError(f"scheme '{text}': '{part}'", hint="write name:class, with + # range or -")
-            classes[found[1].strip("`")] = found[2]
-        return cls.of(schema, classes)
+            name = found[1].strip("`")
+            if name in classes:
+                raise UserError(f"scheme '{text}': '{name}' twice", hint="give every attribute one class")
+            classes[name] = found[2]
+        if schema is not None:
+            return cls.of(schema, classes)
+        return cls(tuple(classes), tuple(_sign(n, c) for n, c in classes.items()))
 
     def __getitem__(self, name: str) -> Class:
         return self.classes[self.names.index(name)]
@@ -97,7 +107,20 @@ class Template:
         return " + ".join(said[c].format(n) for n, c in self.tagged.items()) or "the end"
 
     def __str__(self) -> str:
-        return f"[[{', '.join(f'{n}:{c}' for n, c in zip(self.names, self.classes, strict=True))}]]"
+        pairs = zip(self.names, self.classes, strict=True)
+        return f"[[{', '.join(f'{_quoted(n)}:{c}' for n, c in pairs)}]]"
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.match(name) else f"`{name}`"
+
+
+def _sign(name: str, said: str) -> Class:
+    sign = _WORDS.get(said.strip().lower(), said.strip())
+    for known in CLASSES:
+        if sign == known:
+            return known
+    raise UserError(f"scheme: '{name}' is '{said}'", hint="'up to' (+), 'value' (#), 'range' or 'any' (-)")
 
 
 def class_of(restriction: Restriction) -> Class | None:
@@ -127,6 +150,17 @@ class Scheme:
     @classmethod
     def of(cls, *templates: Template) -> Scheme:
         return cls(frozenset(templates))
+
+    @classmethod
+    def parse(cls, text: str, schema: Schema | None = None) -> Scheme:
+        """Read templates, with or without the braces around them.
+
+        >>> print(Scheme.parse("{[[a:-, b:#]], [[a:+, b:-]]}"))
+        {[[a:+, b:-]], [[a:-, b:#]]}
+        """
+        if left := _WHOLE.sub("", text).strip(" {},"):
+            raise UserError(f"scheme '{text}': '{left}'", hint="write templates such as [[ts:+, sensor:#, speed:-]]")
+        return cls(frozenset(Template.parse(t, schema) for t in _WHOLE.findall(text)))
 
     def __iter__(self) -> Iterator[Template]:
         return iter(sorted(self.templates, key=str))
