@@ -23,8 +23,21 @@ import pyarrow as pa
 
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Equal, OneOf, Range, Restriction, at_most, between, equal, one_of
+from penstock.algebra.restriction import (
+    ANY,
+    NOTHING,
+    Equal,
+    OneOf,
+    Range,
+    Restriction,
+    at_most,
+    between,
+    equal,
+    one_of,
+    values_of,
+)
 from penstock.algebra.schema import Schema
+from penstock.algebra.types import integer_range
 from penstock.algebra.window import Unit, from_tick, to_tick
 
 #: From a row of one input at time t, its partners in another lie in [t + low, t + high]; None is open.
@@ -50,7 +63,8 @@ class Side:
         """The promise in terms of the output, None if it speaks of attributes that are not there."""
         if not all(n in self.lifted for n in pattern.restricted):
             return None
-        return pattern.onto(output, self.lifted)
+        moved = ((self.lifted[n], pattern[n]) for n in pattern.restricted)
+        return Pattern.by_name(output, {name: fitted(r, output.type_of(name)) for name, r in moved})
 
     def speaks_of_keys_alone(self, pattern: Pattern) -> bool:
         return pattern.describes(self.keys)
@@ -89,7 +103,7 @@ class Meeting:
                 found[other.time] = found.get(other.time, ANY).intersect(moved)
             else:
                 return None
-        result = Pattern.by_name(other.schema, found)
+        result = Pattern.by_name(other.schema, {n: fitted(r, other.schema.type_of(n)) for n, r in found.items()})
         return None if result.is_empty else result
 
 
@@ -168,6 +182,28 @@ def shift(restriction: Restriction, reach: Reach, unit: Unit) -> Restriction | N
     except OverflowError:
         return None  # Beyond the calendar: nothing is settled by it.
     return ANY if restriction is ANY else None
+
+
+def fitted(restriction: Restriction, t: pa.DataType) -> Restriction:
+    """A restriction as far as a type of integers has its values: keys that meet may differ in width.
+
+    >>> from penstock.algebra.restriction import less
+    >>> print(fitted(one_of([3, 300]), pa.int8()), fitted(less(300), pa.int8()).matches(127))
+    3 True
+    """
+    if not pa.types.is_integer(t) or restriction is ANY:
+        return restriction
+    least, most = integer_range(t)
+    if not isinstance(restriction, Range):
+        fits = [v for v in values_of(restriction) if least <= v <= most]
+        return restriction if len(fits) == len(values_of(restriction)) else one_of(fits)
+    low, high = restriction.low, restriction.high
+    if (low is not None and low > most) or (high is not None and high < least):
+        return NOTHING
+    if (low is None or low >= least) and (high is None or high <= most):
+        return restriction
+    low, high = None if low is None or low < least else low, None if high is None or high > most else high
+    return Range(low, high, restriction.low_closed and low is not None, restriction.high_closed and high is not None)
 
 
 def is_finite(restriction: Restriction) -> bool:
