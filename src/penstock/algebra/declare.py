@@ -16,6 +16,7 @@ from penstock.algebra.source import (
     Adaptive,
     After,
     Bounds,
+    Declared,
     Disorder,
     Domain,
     EndOfSource,
@@ -37,6 +38,15 @@ __all__ = ["Declaring", "Extent"]
 #: The greatest number of rows that disorder may be declared in: so many values are kept per partition.
 _MOST_ROWS = 100_000
 _CSV_OPTIONS = ("header", "delimiter", "multiline", "null")
+#: What a scheme may say of an attribute, and its sign in a template.
+_CLASSES = {
+    **{sign: sign for sign in ("+", "#", "range", "-")},
+    "up to": "+",
+    "value": "#",
+    "each value": "#",
+    "any": "-",
+    "*": "-",
+}
 
 
 class Declaring:
@@ -145,11 +155,58 @@ class Declaring:
             )
         return self._promise("punctuated", InBand(column, companion, self._remembered(remember, "punctuated")))
 
+    def scheme(self, *templates: str, **classes: str) -> Self:
+        """Declare which punctuations come in band, so that it can be checked before the start what they release.
+
+        `scheme(trip="value")` says that every trip ends with a punctuation on `trip` alone; `scheme(ts="up to",
+        sensor="value")` that time is told for each sensor; `"range"` is a closed interval. The same as text, with all
+        that is not named unrestricted: `scheme("[[ts:+, sensor:#, speed:-]]")`. Several texts or calls add up: each
+        kind comes for every event.
+        """
+        source = self._source("scheme")
+        if not any(isinstance(p, InBand) for p in source.promises):
+            raise UserError(
+                f"stream '{source.name}': scheme() says which punctuations come in band, but none are declared",
+                hint="call punctuated() first; what the source itself knows is declared with disorder() or punctuate()",
+            )
+        found = [self._template(self._written(text), f"scheme('{text}')") for text in templates]
+        if classes or not templates:
+            found.append(self._template(classes, "scheme()"))
+        known = [p for p in source.promises if isinstance(p, Declared)]
+        every = tuple(dict.fromkeys([*(t for p in known for t in p.templates), *found]))
+        others = tuple(p for p in source.promises if not isinstance(p, Declared))
+        return self._with(replace(source, promises=(*others, Declared(every))))
+
+    def _written(self, text: str) -> dict[str, str]:
+        """Attribute → class, of `[[ts:+, sensor:#]]`."""
+        inside = text.strip()
+        parts = [p.strip() for p in inside[2:-2].split(",")] if inside[:2] == "[[" and inside[-2:] == "]]" else [""]
+        if not all(":" in p for p in parts):
+            raise UserError(f"scheme('{text}') is no template", hint="write it as [[ts:+, sensor:#, speed:-]]")
+        return {name.strip().strip("`"): said for name, _, said in (p.rpartition(":") for p in parts)}
+
+    def _template(self, classes: Mapping[str, str], call: str) -> tuple[tuple[str, str], ...]:
+        found: dict[str, str] = {}
+        for name, said in classes.items():
+            sign = _CLASSES.get(said.strip().lower()) if isinstance(said, str) else None
+            if sign is None:
+                raise UserError(
+                    f"{call}: '{name}' is {said!r}", hint="one of 'up to' (+), 'value' (#), 'range' and 'any' (-)"
+                )
+            found[self._named(name, call)] = sign
+        tagged = tuple((n, found[n]) for n in self.schema.names if found.get(n, "-") != "-")
+        if not tagged:
+            raise UserError(
+                f"{call} restricts nothing: that would be the end of the stream",
+                hint="name what ends: scheme(trip='value'); for the end of a bounded run call ends()",
+            )
+        return tagged
+
     def complete_when(self, keys: Iterable[Any], *, on: str, past: str | None = None, slack: Extent = 0) -> Self:
         """Declare all values of attribute `on`; time is complete up to where every one of them has got."""
         source = self._source("complete_when")
-        t = source.schema.type_of(on)
-        values = tuple(coerce_value(k, t) for k in keys)
+        on = self._named(on, "complete_when")
+        values = self._coerced(keys, on, "complete_when")
         if not values:
             raise UserError(f"stream '{source.name}': complete_when() got no keys")
         attribute = self._time(past, "complete_when")
@@ -158,11 +215,16 @@ class Declaring:
     def bounds(self, attribute: str, low: Any = None, high: Any = None) -> Self:
         """Declare that values of an attribute below `low` or above `high` never occur."""
         source = self._source("bounds")
-        t = source.schema.type_of(attribute)
+        attribute = self._named(attribute, "bounds")
         if low is None and high is None:
             raise UserError(f"stream '{source.name}': bounds('{attribute}') has neither low nor high")
-        lowest = None if low is None else coerce_value(low, t)
-        highest = None if high is None else coerce_value(high, t)
+        lowest = None if low is None else self._coerced((low,), attribute, "bounds")[0]
+        highest = None if high is None else self._coerced((high,), attribute, "bounds")[0]
+        if lowest is not None and highest is not None and lowest > highest:
+            raise UserError(
+                f"stream '{source.name}': bounds('{attribute}', {low!r}, {high!r}) leave no value",
+                hint="the lower bound comes first",
+            )
         return self._promise("bounds", Bounds(attribute, lowest, highest))
 
     def ends(self) -> Self:
@@ -204,14 +266,21 @@ class Declaring:
         name = self._named(attribute, "Punctuate.values")
         if not values:
             raise UserError(f"Punctuate.values('{attribute}'): no values")
-        t = self.schema.type_of(name)
-        return self._promise("punctuate", Domain(name, tuple(coerce_value(v, t) for v in values)))
+        return self._promise("punctuate", Domain(name, self._coerced(values, name, "Punctuate.values")))
 
     def _within_rows(self, rows: int, on: str | None) -> Self:
         attribute = self._ordered(on, "Punctuate.within_rows")
         if not isinstance(rows, int) or not 0 <= rows <= _MOST_ROWS:
             raise UserError(f"Punctuate.within_rows({rows!r})", hint=f"a whole number up to {_MOST_ROWS:,}")
         return self._promise("punctuate", WithinRows(attribute, rows))
+
+    def _coerced(self, values: Iterable[Any], attribute: str, call: str) -> tuple[Any, ...]:
+        """Values in the type of an attribute."""
+        t = self.schema.type_of(attribute)
+        try:
+            return tuple(coerce_value(v, t) for v in values)
+        except UserError as error:
+            raise UserError(f"{call}('{attribute}'): {error.message}", hint=error.hint) from None
 
     def _named(self, name: str, call: str) -> str:
         spelled = self.schema.resolve(name)

@@ -84,6 +84,20 @@ class InBand:
 
 
 @dataclass(frozen=True)
+class Declared:
+    """Which punctuations come in band: each template gives attributes a class, `+` up to, `#` one value or `range`.
+
+    Attributes that a template does not name are unrestricted. It is a promise twice over: nothing else comes, and every
+    event is sooner or later matched by a punctuation of each template. So a check before the start can count on it.
+    """
+
+    templates: tuple[tuple[tuple[str, str], ...], ...]
+
+    def __str__(self) -> str:
+        return "scheme " + ", ".join(f"[[{', '.join(f'{n}:{c}' for n, c in t)}]]" for t in self.templates)
+
+
+@dataclass(frozen=True)
 class WhenAll:
     """`past` is complete up to the least of the newest values seen for each of `keys` in attribute `key`.
 
@@ -220,6 +234,7 @@ Promise = (
     | After
     | Once
     | InBand
+    | Declared
     | WhenAll
     | Bounds
     | Domain

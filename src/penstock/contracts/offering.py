@@ -1,0 +1,367 @@
+"""What each operator of the algebra offers: given what arrives, is its state bounded, do results appear, what flows on.
+
+One small function per operator holds its general form, which no schema enters: which templates release what it keeps,
+and which it gives behind it. The rules are those that the engine follows (`through`, `behave`, `meet`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from penstock.algebra.domain import domains, domains_behind
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Map,
+    Operator,
+    OrderBy,
+    Project,
+    Source,
+    Union,
+)
+from penstock.algebra.plan import Plan
+from penstock.algebra.source import After, InBand, Once, WhenAll
+from penstock.algebra.window import CountWindow, LandmarkWindow
+from penstock.contracts.contract import Contract
+from penstock.contracts.flow import Flow, Origin, Promised, Tags, Verdict, also_ends, least, met, ordered, promised_by
+from penstock.contracts.offering_join import judge_join, judge_multijoin, judge_rows_join
+from penstock.contracts.report import Output, State
+from penstock.contracts.source_scheme import flow_of
+from penstock.contracts.template import Scheme
+
+#: How many templates are named where several release the same.
+_NAMED = 3
+
+
+def weigh(plan: Plan, more: Mapping[str, Scheme] | None = None) -> dict[str, Verdict]:
+    """The verdict on every operator of a plan, in the direction of the stream.
+
+    `more` adds templates to sources, by name: what if they promised that too?
+    """
+    found: dict[str, Verdict] = {}
+    for node in plan.nodes:
+        operator = node.operator
+        verdict = judge(operator, [found[i].behind for i in node.inputs])
+        if more and isinstance(operator, Source) and operator.name in more:
+            flow = verdict.behind
+            promised = least([*flow.promised.items(), *promised_by(more[operator.name]).items()])
+            verdict = replace(verdict, behind=replace(flow, promised=promised))
+        found[node.id] = verdict
+    return found
+
+
+def offering(operator: Operator, arriving: Sequence[Scheme]) -> tuple[Contract, ...]:
+    """The contracts that an operator offers for what arrives, the strongest first: all it can promise, then its parts.
+
+    Empty if its state has no bound under what arrives, or results would not appear.
+
+    >>> from penstock.algebra.builder import Stream
+    >>> from penstock.algebra.schema import Schema
+    >>> from penstock.contracts.template import Template
+    >>> rides = Stream(Source((), Schema.parse("ts int, trip int"), name="rides"))
+    >>> count = rides.group_by("trip").agg(n="count(*)").operator
+    >>> for template in ("[[ts:-, trip:#]]", "[[ts:+, trip:-]]"):
+    ...     print(*offering(count, [Scheme.of(Template.parse(template, rides.schema))]))
+    {[[ts:-, trip:#]]} -> {[[trip:#, n:-]]}
+    <BLANKLINE>
+    """
+    # Where an attribute comes from is told in terms of the inputs: so the lineage of the output can be read off.
+    below = [
+        Flow(
+            i.schema,
+            promised=promised_by(scheme),
+            origins={n: (Origin(str(k), n),) for n in i.schema.names},
+            finite=domains(i),
+        )
+        for k, (i, scheme) in enumerate(zip(operator.inputs, arriving, strict=True))
+    ]
+    verdict = judge(operator, below)
+    if not verdict.safe:
+        return ()
+    strongest = verdict.behind.scheme
+    parts = [Scheme.of(t) for t in strongest] if len(strongest) > 1 else []
+    lineage = frozenset(
+        (name, int(o.stream), o.attribute)
+        for name, origins in (verdict.behind.origins if operator.inputs else {}).items()
+        for o in origins
+        if not o.label
+    )
+    return tuple(Contract(tuple(arriving), (scheme,), lineage=lineage) for scheme in (strongest, *parts))
+
+
+def judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
+    """The verdict on one operator, given what is known of its inputs."""
+    match operator:
+        case Source():
+            return _source(operator)
+        case Project():
+            return _project(operator, below[0])
+        case Map():
+            return _map(operator, below[0])
+        case Union():
+            return _union(operator, below)
+        case Bucket():
+            return _bucket(operator, below[0])
+        case Aggregate():
+            return _aggregate(operator, below[0])
+        case Distinct():
+            return _distinct(operator, below[0])
+        case OrderBy():
+            return _order(operator, below[0])
+        case Join() if operator.rows is not None:
+            return judge_rows_join(operator, below)
+        case Join():
+            return judge_join(operator, below)
+        case MultiJoin():
+            return judge_multijoin(operator, below)
+        case _:
+            return _passing(operator, below[0])
+
+
+def _behind(
+    operator: Operator, below: Flow, promised: Promised, origins: Mapping[str, tuple[Origin, ...]] | None = None
+) -> Flow:
+    return Flow(
+        operator.schema,
+        below.streams,
+        promised,
+        below.open,
+        below.ends,
+        below.origins if origins is None else origins,
+        domains_behind(operator, [below.finite]),
+    )
+
+
+# --- without state ----------------------------------------------------------------------------------------------------
+
+
+def _source(source: Source) -> Verdict:
+    """Out: what is promised. To catch events that break promises it remembers a limited number of values."""
+    flow = flow_of(source)
+    promises = source.promises
+    if open_keys := [p for p in promises if isinstance(p, After)]:
+        why = tuple(f"open values of `{p.key}` leave as `{p.attribute}` goes on" for p in open_keys)
+        return Verdict("bounded", "at once", flow, why)
+    limited = any(isinstance(p, Once | InBand | WhenAll) for p in promises)
+    return Verdict("constant" if limited else "none", "at once", flow)
+
+
+def _passing(operator: Operator, below: Flow) -> Verdict:
+    """Select, lookup in a table, sink: In = PS, Out = PS: who lets events pass or drops them passes all templates."""
+    return Verdict("none", "at once", _behind(operator, below, below.promised))
+
+
+def _project(operator: Project, below: Flow) -> Verdict:
+    """In: templates that tag only attributes that are kept, Out: the same under their new names.
+
+    An attribute that is kept twice gives a template for each.
+    """
+    renames = operator.renames
+    promised: list[tuple[Tags, frozenset[str]]] = []
+    for tags, assumed in below.described(list(renames)).items():
+        parts = sorted(tags)
+        promised += [
+            (frozenset((new, c) for new, (_, c) in zip(names, parts, strict=True)), assumed)
+            for names in product(*(renames[n] for n, _ in parts))
+        ]
+    origins = {new: below.origins[n] for n, names in renames.items() if n in below.origins for new in names}
+    return Verdict("none", "at once", _behind(operator, below, least(promised), origins))
+
+
+def _map(operator: Map, below: Flow) -> Verdict:
+    """In: templates that tag only attributes that the function keeps, Out: the same."""
+    kept = {t: a for t, a in below.promised.items() if all(n in operator.keeps for n, _ in t)}
+    origins = {n: below.origins[n] for n in operator.keeps if n in below.origins}
+    return Verdict("none", "at once", _behind(operator, below, kept, origins))
+
+
+def _union(operator: Union, below: Sequence[Flow]) -> Verdict:
+    """In_i = {T_i}, Out = {T_1 ∧ … ∧ T_m}, attribute by attribute: what all inputs have promised."""
+    parts: list[dict[Tags, frozenset[str]]] = []
+    for i, flow in enumerate(below):
+        # A value that one input ends may still come from another: it must end there too.
+        others = [f for k, f in enumerate(below) if k != i]
+        parts.append({t: a.union(*_ending(t, flow, others)) for t, a in flow.promised.items()})
+    speaking = all(f.open or f.promised for f in below)
+    origins: dict[str, tuple[Origin, ...]] = {}
+    for name in operator.schema.names:
+        if all(name in f.origins for f in below):
+            origins[name] = tuple(dict.fromkeys(o for f in below for o in f.origins[name]))
+    flow = Flow(
+        operator.schema,
+        tuple(dict.fromkeys(s for f in below for s in f.streams)),
+        met(parts),
+        speaking and any(f.open for f in below),
+        all(f.ends for f in below),
+        origins,
+        domains_behind(operator, [f.finite for f in below]),
+    )
+    return Verdict("none", "at once", flow)
+
+
+def _ending(tags: Tags, flow: Flow, others: Iterable[Flow]) -> list[frozenset[str]]:
+    return [also_ends(other, n, flow, n) for other in others for n, c in tags if c != "+"]
+
+
+def _bucket(operator: Bucket, below: Flow) -> Verdict:
+    """In: {[[W:+, X]]}, Out: the same and {[[label:+, X]]}. Windows by count have labels that no template speaks of."""
+    window = operator.window
+    promised = list(below.promised.items())
+    origins = dict(below.origins)
+    if window.on is not None and not isinstance(window, CountWindow):
+        for tags, assumed in below.promised.items():
+            if (window.on, "+") in tags:
+                promised.append((tags - {(window.on, "+")} | {(window.label, "+")}, assumed))
+        origins[window.label] = tuple(replace(o, label=True) for o in below.origins.get(window.on, ()))
+    return Verdict("none", "at once", _behind(operator, below, least(promised), origins))
+
+
+# --- with state -------------------------------------------------------------------------------------------------------
+
+
+def _aggregate(operator: Aggregate, below: Flow) -> Verdict:
+    """In: {[[K:c, …]]} with a non-empty part K of the grouping attributes tagged, whatever c; Out: the same.
+
+    So punctuation on part of a grouping key closes all groups it matches. Without a grouping attribute there is one
+    group, which only the end closes. Groups that are finitely many need no release, but their results wait for one.
+    """
+    window = _counted(operator)
+    keys = [k for k in operator.keys if window is None or k != window.label]
+    label = window.label if isinstance(window, LandmarkWindow) else None
+    # The totals of a landmark window go on for a key even when no event of it can come: only time closes anything.
+    closing = below.described(keys if label is None else [label])
+    if label is not None:
+        closing = {t: a for t, a in closing.items() if t == {(label, "+")}}
+    origins = {k: below.origins[k] for k in operator.keys if k in below.origins}
+    flow = _behind(operator, below, closing, origins)
+    few = all(k in below.finite for k in keys)
+    useful = tuple((0, k) for k in ([label] if label is not None else keys))
+    groups = "groups" if window is None else "windows" if label is not None else "counts of a group"
+    on = _on(below, closing)
+    assumes = _assumed(closing)
+    if isinstance(window, LandmarkWindow):
+        return _landmark(below, closing, flow, keys, useful)
+    if window is not None and few:
+        said = "each window leaves when it is full; " + ("one count" if not keys else "a count for each declared value")
+        return Verdict("constant", "at once", flow, (f"{said} stays",), useful=useful)
+    if few:
+        size = f"only declared values of {' and '.join(f'`{k}`' for k in keys)}" if keys else "one group"
+        why = (size, f"results: on {on}" if closing else _waiting("results", below, keys))
+        done: Output = "complete" if closing or below.open else "held back"
+        needs = () if done == "complete" else below.wanted(keys) or ("nothing but the end of the stream closes it",)
+        return Verdict("constant", done, flow, why, needs, assumes, useful)
+    if closing:
+        return Verdict("bounded", "complete", flow, (f"{groups} leave on {on}",), (), assumes, useful)
+    state: State = "as the data says" if below.open else "unbounded"
+    waits = (_waiting(groups, below, keys),)
+    return Verdict(state, _output(state), flow, waits, () if below.open else below.wanted(keys), useful=useful)
+
+
+def _landmark(
+    below: Flow, closing: Promised, flow: Flow, keys: Sequence[str], useful: tuple[tuple[int, str], ...]
+) -> Verdict:
+    """Results come as time goes on, but the totals of each key stay for ever: there must be finitely many keys."""
+    endless = [k for k in keys if k not in below.finite]
+    results = f"windows: on {_on(below, closing)}" if closing else _waiting("windows", below, [n for _, n in useful])
+    why = [results]
+    needs = () if closing or below.open else below.wanted(n for _, n in useful)
+    if endless:
+        names = " and ".join(f"`{k}`" for k in endless)
+        why.insert(0, f"totals of each {names} stay for ever: a landmark window never lets go of a key")
+        needs = (*needs, f'declare all values of {names}: ps.Punctuate.values("{endless[0]}", […])')
+        output: Output = "complete" if closing or below.open else "held back"
+        return Verdict("unbounded", output, flow, tuple(why), needs, useful=useful)
+    if closing:
+        return Verdict("bounded", "complete", flow, tuple(why), (), _assumed(closing), useful)
+    state: State = "as the data says" if below.open else "unbounded"
+    return Verdict(state, _output(state), flow, tuple(why), needs, useful=useful)
+
+
+def _counted(operator: Aggregate) -> CountWindow | LandmarkWindow | None:
+    below = operator.inputs[0]
+    window = below.window if isinstance(below, Bucket) else None
+    return window if isinstance(window, CountWindow | LandmarkWindow) else None
+
+
+def _distinct(operator: Distinct, below: Flow) -> Verdict:
+    """In = PS, not empty; Out = PS: any punctuation says that the events it matches cannot come again."""
+    flow = _behind(operator, below, below.promised)
+    useful = tuple((0, n) for n in operator.schema.names)
+    if all(n in below.finite for n in operator.schema.names):
+        return Verdict("constant", "at once", flow, ("every attribute takes only declared values",), useful=useful)
+    if below.promised:
+        why = (f"events are forgotten on {_on(below, below.promised)}",)
+        return Verdict("bounded", "at once", flow, why, (), _assumed(below.promised), useful)
+    if below.open:
+        return Verdict("as the data says", "at once", flow, ("events are forgotten on what the data says",))
+    needs = below.wanted(below.schema.times or below.schema.names)
+    return Verdict("unbounded", "at once", flow, (_waiting("events", below, ()),), needs, useful=useful)
+
+
+def _order(operator: OrderBy, below: Flow) -> Verdict:
+    """In: {[[A:+, X:-]]} for the first sort attribute A, ascending; Out: the same: a sorted prefix is complete.
+
+    A finite A may end value by value instead, in either direction. With slack n the state is n + 1 events, and nothing
+    is promised but the end.
+    """
+    if operator.slack is not None:
+        why = (f"the first of {operator.slack + 1:,} events leaves when another arrives",)
+        return Verdict("constant", "at once", _behind(operator, below, {}), why)
+    first, descending = operator.by[0]
+    useful = ((0, first),)
+    ready: list[tuple[Tags, frozenset[str]]] = []
+    for tags, assumed in below.described([first]).items():
+        ((_, how),) = tags
+        if how == "+" and not descending:
+            ready.append((tags, assumed))
+        elif how == "#" and first in below.finite:
+            told = f"punctuation comes for every declared value of `{first}`"
+            ready.append((tags, assumed | {told}))
+    releasing = least(ready)
+    # A prefix is "up to"; descending it would be "from", for which there is no class.
+    passed = {} if descending else least((frozenset({(first, "+")}), a) for a in releasing.values())
+    flow = _behind(operator, below, passed)
+    if releasing:
+        why = (f"a sorted prefix leaves on {_on(below, releasing)}",)
+        return Verdict("bounded", "complete", flow, why, (), _assumed(releasing), useful)
+    if below.open:
+        why = ("a sorted prefix leaves on what the data says",)
+        return Verdict("as the data says", "complete", flow, why, useful=useful)
+    if descending:
+        why = (f"sorted by `{first}` descending, the first event is known only at the end",)
+        needs: tuple[str, ...] = ("order_by(…) ascending, or with slack=",)
+    else:
+        why = (_waiting("the sorted prefix", below, [first]),)
+        needs = tuple(w.replace(": each value", " up to") for w in below.wanted([first]))
+    return Verdict("unbounded", "held back", flow, why, needs, useful=useful)
+
+
+# --- saying it --------------------------------------------------------------------------------------------------------
+
+
+def _on(flow: Flow, promised: Promised) -> str:
+    named = [f"`{flow.say(t)}`" for t in ordered(promised)]
+    return " or ".join(named[:_NAMED]) + (f" or {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+
+
+def _assumed(promised: Promised) -> tuple[str, ...]:
+    """What the best of several templates assumes."""
+    best = ordered(promised)[:1]
+    return tuple(sorted(promised[best[0]])) if best else ()
+
+
+def _waiting(what: str, flow: Flow, attributes: Sequence[str]) -> str:
+    """`groups never leave: nothing promises `trip`; what arrives from trips: ts up to`."""
+    if flow.open:
+        return f"{what}: on what the data says"
+    names = " or ".join(f"`{n}`" for n in attributes) or "anything"
+    where = f" from {flow.name}" if flow.name else ""
+    return f"{what} never leave: nothing{where} promises {names} (there arrives: {flow.words})"
+
+
+def _output(state: State) -> Output:
+    return "held back" if state == "unbounded" else "complete"

@@ -1,0 +1,276 @@
+"""What joins offer: rows of one input leave on the promises of the others.
+
+The general form, for input k of m, with J the join key and W the time as far as the window bounds it: rows of k leave
+on templates of every other input that tag a non-empty part of J ∪ {W}, in whatever classes. Binary joins of all kinds
+are m = 2; the kind only decides whose results wait until its rows leave. Output has, for each input, its templates
+together with those that settle its rows, lifted to the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from penstock.algebra.domain import domains_behind
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.meet import Meeting, meeting_of
+from penstock.contracts.flow import Flow, Origin, Promised, Tags, Verdict, also_ends, least, met, ordered
+from penstock.contracts.report import Output, State
+from penstock.contracts.template import Class
+
+#: The inputs of each kind of join whose rows may come out unmatched, so that results wait for them to be settled.
+_PRESERVED: Mapping[str, tuple[int, ...]] = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
+#: The inputs whose attributes are null in such results.
+_PADDED: Mapping[str, tuple[int, ...]] = {"left": (1,), "right": (0,), "full": (0, 1)}
+
+
+def judge_join(operator: Join, below: Sequence[Flow]) -> Verdict:
+    """inner, semi: results at once; left, right, full, anti: when the rows of the preserved input leave.
+
+    In1 = {[[J:c, L:-]]} or {[[W:+, …]]}, In2 likewise, in any mix of classes over J.
+    """
+    return _judge(operator, below, ["left", "right"], _PRESERVED.get(operator.how, ()), _PADDED.get(operator.how, ()))
+
+
+def judge_multijoin(operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
+    """Every input needs all others: In_i = {[[J_i:c, …]]} or {[[W_i:+, …]]} for all i; results at once."""
+    return _judge(operator, below, [f"input {k + 1}" for k in range(len(below))], (), ())
+
+
+def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
+    """In1 = {[[T1:+]]}, In2 = {[[T2:+]]}: events take their places in order of time; Out = {[[T1:+, T2:+]]}.
+
+    The last rows of each key stay for partners to come, so there must be finitely many keys and a limit of rows.
+    """
+    assert operator.times is not None and operator.rows is not None
+    names = [_called(side, flow) for side, flow in zip(("left", "right"), below, strict=True)]
+    ready: list[dict[Tags, frozenset[str]]] = []
+    why: list[str] = []
+    needs: list[str] = []
+    state: State = "bounded"
+    for time, flow, name in zip(operator.times, below, names, strict=True):
+        up_to: Tags = frozenset({(time, "+")})
+        ready.append({t: a for t, a in flow.promised.items() if t == up_to})
+        if ready[-1]:
+            continue
+        if flow.open:
+            state = "as the data says" if state == "bounded" else state
+            why.append(f"rows take their places on what the data says in {name}")
+        else:
+            state = "unbounded"
+            why.append(f"rows wait for ever: nothing of {name} promises `{time}` alone (there arrives: {flow.words})")
+            needs += [w.replace(": each value", " up to") for w in flow.wanted([time])]
+    if not why:
+        why.append(
+            "rows take their places on " + " and ".join(f"{n} `{t} up to`" for n, t in zip(names, operator.times))
+        )
+    held = state == "unbounded"
+    for k, (flow, name, limit) in enumerate(zip(below, names, operator.rows, strict=True)):
+        keys = [pair[k] for pair in operator.keys]
+        endless = [key for key in keys if key not in flow.finite]
+        if limit is None:
+            why.append(f"all rows of {name} stay: rows= sets no limit for them")
+            needs.append(f"a limit for {name}: rows=(n, m)")
+        elif endless:
+            said = " and ".join(f"`{key}`" for key in endless)
+            why.append(f"the last {limit:,} rows of each {said} of {name} stay for ever")
+            needs.append(f'all values of {said} in {name}: ps.Punctuate.values("{endless[0]}", […])')
+        if limit is None or endless:
+            state = "unbounded"
+    preserved = bool(_PRESERVED.get(operator.how))
+    assumed = frozenset().union(*(a for side in ready for a in side.values()))
+    if preserved:
+        assumed |= {"every key goes on having events: unmatched rows leave when newer ones displace them"}
+    lifted = [next((c.name for c in operator.columns if (k, operator.times[k]) in c.origins), None) for k in (0, 1)]
+    promised: dict[Tags, frozenset[str]] = {}
+    if operator.how == "inner" and all(ready) and lifted[0] is not None and lifted[1] is not None:
+        promised = {frozenset({(lifted[0], "+"), (lifted[1], "+")}): assumed}
+    flow = _behind(operator, below, promised, any(f.open for f in below) and not held)
+    useful = tuple(enumerate(operator.times))
+    safe = state != "unbounded"
+    return Verdict(
+        state,
+        "held back" if held else "complete",
+        flow,
+        tuple(why),
+        tuple(dict.fromkeys(needs)),
+        tuple(sorted(assumed)) if safe else (),
+        useful,
+    )
+
+
+def _judge(
+    operator: Join | MultiJoin,
+    below: Sequence[Flow],
+    names: Sequence[str],
+    preserved: Sequence[int],
+    padded: Sequence[int],
+) -> Verdict:
+    meeting = meeting_of(operator)
+    ports = range(len(below))
+    called = [_called(name, flow) for name, flow in zip(names, below, strict=True)]
+    # settling[k][h]: templates of h that settle rows of k, in the attributes of k.
+    settling = {(k, h): _translated(meeting, below, h, k) for k in ports for h in ports if h != k}
+    settled = [met([settling[k, h] for h in ports if h != k]) for k in ports]
+    why: list[str] = []
+    needs: list[str] = []
+    assumes: list[str] = []
+    fates: list[State] = []
+    for k in ports:
+        others = [h for h in ports if h != k]
+        lacking = [h for h in others if not settling[k, h]]
+        closed = [h for h in lacking if not below[h].open]
+        if closed:
+            fates.append("unbounded")
+            h = closed[0]
+            wanted = _wanted(meeting, k, h)
+            said = " or ".join(f"`{n}`" for n in wanted)
+            arrives = below[h].words
+            why.append(
+                f"{called[k]} rows never leave: nothing of {called[h]} promises {said} (there arrives: {arrives})"
+            )
+            needs += [w for h in closed for w in below[h].wanted(_wanted(meeting, k, h))]
+            continue
+        parts = [
+            f"{called[h]} " + (_on(meeting, below, h, k) if settling[k, h] else "saying so in band") for h in others
+        ]
+        why.append(f"{called[k]} rows leave on {' and '.join(parts)}")
+        fates.append("as the data says" if lacking else "bounded")
+        for h in others:
+            if settling[k, h]:
+                assumes += sorted(settling[k, h][ordered(settling[k, h])[0]])
+    state: State = next((s for s in ("unbounded", "as the data says") if s in fates), "bounded")
+    waits = [k for k in preserved if fates[k] == "unbounded"]
+    output: Output = "held back" if waits else "complete" if preserved else "at once"
+    promised = least(
+        entry for k in ports for entry in _lifted(meeting, operator, below[k], settled[k], k, padded).items()
+    )
+    speaking = any(f.open for f in below) and any(
+        (below[k].open or below[k].promised) and all(settling[k, h] or below[h].open for h in ports if h != k)
+        for k in ports
+    )
+    useful = tuple(
+        (h, n) for h in ports for n in dict.fromkeys(m for k in ports if k != h for m in _wanted(meeting, k, h))
+    )
+    return Verdict(
+        state,
+        output,
+        _behind(operator, below, promised, speaking),
+        tuple(why),
+        tuple(dict.fromkeys(needs)),
+        tuple(dict.fromkeys(assumes)),
+        useful,
+    )
+
+
+def _called(name: str, flow: Flow) -> str:
+    return f"{name} ({flow.name})" if flow.name else name
+
+
+def _wanted(meeting: Meeting, k: int, h: int) -> list[str]:
+    """The attributes of h on which promises settle rows of k: its key, and its time if the window bounds it."""
+    side = meeting.sides[h]
+    bounded = side.time is not None and side.time not in side.keys and meeting.reach[k, h][1] is not None
+    return [*side.keys, *([side.time] if bounded and side.time is not None else [])]
+
+
+def _settling(meeting: Meeting, flow: Flow, h: int, k: int) -> dict[Tags, frozenset[str]]:
+    """Templates of h that settle rows of k, in the attributes of h.
+
+    Time settles by `+` where the window has an end; one value of it, where partners have exactly one time.
+    """
+    side = meeting.sides[h]
+    low, high = meeting.reach[k, h]
+    attributes = [*side.keys, *([side.time] if side.time is not None and side.time not in side.keys else [])]
+
+    def fits(name: str, how: str) -> bool:
+        return name in side.keys or (high is not None if how == "+" else low is not None and low == high)
+
+    found = flow.described(attributes)
+    return {t: a for t, a in found.items() if all(fits(n, c) for n, c in t)}
+
+
+def _translated(meeting: Meeting, below: Sequence[Flow], h: int, k: int) -> dict[Tags, frozenset[str]]:
+    """What settles rows of k, in the attributes of k, with what that assumes of the values."""
+    mine, its = meeting.sides[k], meeting.sides[h]
+    # A key may be paired twice (a = x and a = y); then the promise tells of both.
+    pairs = list(zip(its.keys, mine.keys, strict=True))
+    found: list[tuple[Tags, frozenset[str]]] = []
+    for tags, assumed in _settling(meeting, below[h], h, k).items():
+        moved: dict[str, Class] = {}
+        for name, how in tags:
+            for target in [b for a, b in pairs if a == name] or ([mine.time] if mine.time is not None else []):
+                moved[target] = how
+                if how != "+":
+                    assumed = assumed | also_ends(below[k], target, below[h], name)
+        found.append((frozenset(moved.items()), assumed))
+    return least(found)
+
+
+def _lifted(
+    meeting: Meeting,
+    operator: Join | MultiJoin,
+    flow: Flow,
+    settled: Promised,
+    k: int,
+    padded: Sequence[int],
+) -> dict[Tags, frozenset[str]]:
+    """Templates behind the join that speak of attributes of input k.
+
+    Its own together with those that settle its rows; and, since the state is asked how far its rows reach, its own
+    `+` on one attribute as soon as rows leave at all; and any of its own once time alone settles them.
+    """
+    side = meeting.sides[k]
+    found = list(met([flow.promised, settled]).items())
+    if settled:
+        best = settled[ordered(settled)[0]]
+        timed = [a for t, a in settled.items() if t == {(side.time, "+")}]
+        for tags, assumed in flow.promised.items():
+            alone = side.guarded and all(n in side.keys for n, _ in tags)
+            if alone or {n for n, _ in tags} == {side.time}:
+                continue
+            if _rises(flow, tags):
+                found.append((tags, assumed | best))
+            elif timed:
+                found.append((tags, assumed | timed[0]))
+    lifted: list[tuple[Tags, frozenset[str]]] = []
+    for tags, assumed in found:
+        if not all(n in side.lifted for n, _ in tags):
+            continue
+        if k in padded and any(n not in side.keys for n, _ in tags):
+            continue  # Unmatched rows of the other input are null there: no punctuation on it matches them.
+        lifted.append((frozenset((side.lifted[n], c) for n, c in tags), assumed))
+    return least(lifted)
+
+
+def _rises(flow: Flow, tags: Tags) -> bool:
+    """Whether a template is `+` on one attribute whose least waiting value the state can tell."""
+    if len(tags) != 1:
+        return False
+    ((name, how),) = tags
+    t = flow.schema.type_of(name)
+    return how == "+" and (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t))
+
+
+def _on(meeting: Meeting, below: Sequence[Flow], h: int, k: int) -> str:
+    found = _settling(meeting, below[h], h, k)
+    named = [f"`{below[h].say(t)}`" for t in ordered(found)]
+    return " or ".join(named[:3]) + (f" or {len(named) - 3} more" if len(named) > 3 else "")
+
+
+def _behind(operator: Join | MultiJoin, below: Sequence[Flow], promised: Promised, speaking: bool) -> Flow:
+    origins: dict[str, tuple[Origin, ...]] = {}
+    for column in operator.columns:
+        known = [below[k].origins.get(n, ()) for k, n in column.origins]
+        if all(known):
+            origins[column.name] = tuple(dict.fromkeys(o for part in known for o in part))
+    return Flow(
+        operator.schema,
+        tuple(dict.fromkeys(s for f in below for s in f.streams)),
+        promised,
+        speaking,
+        all(f.ends for f in below),
+        origins,
+        domains_behind(operator, [f.finite for f in below]),
+    )
