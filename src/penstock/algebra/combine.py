@@ -17,6 +17,7 @@ from penstock.algebra.expression import Expression
 from penstock.algebra.join import KINDS, Band, Join, JoinKind, Taken
 from penstock.algebra.operator import Operator
 from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.types import type_text
 from penstock.errors import UserError, did_you_mean
 
 Extent = str | int | timedelta
@@ -45,6 +46,8 @@ def join_operator(
     kind: JoinKind = how
     keys = key_pairs(left.schema, right.schema, on)
     band, counted = None, None
+    if times is not None:
+        times = _times(left.schema, right.schema, times)
     if within is not None or between is not None or rows is not None:
         times = _times(left.schema, right.schema, times)
         band = _band(left.schema, times, within, between)
@@ -75,15 +78,21 @@ def join_operator(
 
 def key_pairs(left: Schema, right: Schema, on: On) -> tuple[tuple[str, str], ...]:
     """The key attributes of both sides, checked for existence and type."""
+    forms = "on='key', on=['a', 'b'] or on={'left name': 'right name'}"
     if isinstance(on, str):
         wanted = [(on, on)]
     elif isinstance(on, Mapping):
         wanted = list(on.items())
-    else:
+    elif isinstance(on, Sequence):
         wanted = [(n, n) for n in on]
+    else:
+        raise UserError(f"join: on={on!r} is no key", hint=forms)
     if not wanted:
-        raise UserError("join: no key", hint="on='key', on=['a', 'b'] or on={'left name': 'right name'}")
-    pairs = []
+        raise UserError("join: no key", hint=forms)
+    for n in (n for pair in wanted for n in pair):
+        if not isinstance(n, str):
+            raise UserError(f"join: {n!r} in the key is no name", hint=forms)
+    pairs: list[tuple[str, str]] = []
     for a, b in wanted:
         found = tuple(_known(schema, n, side) for schema, n, side in ((left, a, "left"), (right, b, "right")))
         types = left.type_of(found[0]), right.type_of(found[1])
@@ -93,6 +102,8 @@ def key_pairs(left: Schema, right: Schema, on: On) -> tuple[tuple[str, str], ...
                 f"right {right.attributes[right.index(found[1])]}",
                 hint="cast one of them first: with_columns(key='cast(key AS …)')",
             )
+        if found[0] in (a for a, _ in pairs):
+            raise UserError(f"join: '{found[0]}' of the left stream is in the key twice", hint="name it once")
         pairs.append((found[0], found[1]))
     return tuple(pairs)
 
@@ -106,6 +117,8 @@ def _known(schema: Schema, name: str, side: str) -> str:
 
 def _times(left: Schema, right: Schema, given: tuple[str, str] | None) -> tuple[str, str]:
     if given is not None:
+        if isinstance(given, str) or len(given) != 2:
+            raise UserError(f"join: times={given!r}", hint="times=('left time', 'right time')")
         found = (_known(left, given[0], "left"), _known(right, given[1], "right"))
     else:
         for schema, side in ((left, "left"), (right, "right")):
@@ -117,8 +130,22 @@ def _times(left: Schema, right: Schema, given: tuple[str, str] | None) -> tuple[
                 )
         found = (left.times[0], right.times[0])
     if left.type_of(found[0]) != right.type_of(found[1]):
-        raise UserError(f"join: '{found[0]}' and '{found[1]}' are times of different types", hint="cast one of them")
+        raise UserError(
+            f"join: the times differ in type: left {left.attributes[left.index(found[0])]}, "
+            f"right {right.attributes[right.index(found[1])]}",
+            hint="cast one of them",
+        )
+    measurable(left, found[0], "join")
     return found
+
+
+def measurable(schema: Schema, name: str, where: str) -> None:
+    """Complain unless an attribute has a type in which distances are measured."""
+    t = schema.type_of(name)
+    if not (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t)):
+        raise UserError(
+            f"{where}: '{name}' is {type_text(t)}", hint="time is an integer, a date or a timestamp; cast it first"
+        )
 
 
 def _band(
@@ -137,13 +164,19 @@ def _band(
     low: int | None
     high: int | None
     if within is not None:
-        mine, theirs = within if isinstance(within, tuple) else (within, within)
+        if isinstance(within, tuple | list) and len(within) != 2:
+            raise UserError(f"join: within={within!r}", hint="one window, or a pair: (of left events, of right events)")
+        mine, theirs = within if isinstance(within, tuple | list) else (within, within)
         # A left event is joined by right ones up to its own window later, and the other way round.
         high, low = ticks_of(mine, t, "join within"), -ticks_of(theirs, t, "join within")
         if high < 0 or low > 0:
             raise UserError(f"join: a window of {within!r} is negative", hint="between=('-5 s', '0 s') has signs")
     else:
         assert between is not None
+        if not isinstance(between, tuple | list) or len(between) != 2:
+            raise UserError(
+                f"join: between={between!r}", hint="a pair: between=(low, high), bounds of right time - left time"
+            )
         low = None if between[0] is None else ticks_of(between[0], t, "join between")
         high = None if between[1] is None else ticks_of(between[1], t, "join between")
         if low is None and high is None:
@@ -161,6 +194,11 @@ def ticks_of(extent: Extent, t: pa.DataType, where: str) -> int:
         return extent
     if extent == 0:
         return 0
+    if isinstance(extent, int) and not isinstance(extent, bool):
+        if pa.types.is_date(t):
+            return extent
+        # Seconds, milliseconds, microseconds? Whoever writes a bare number means one of them.
+        raise UserError(f"{where}: the time is a timestamp, {extent} has no unit", hint=f"for example '{extent} s'")
     sign = 1
     if isinstance(extent, str) and extent.strip().startswith("-"):
         sign, extent = -1, extent.strip()[1:]
@@ -180,21 +218,23 @@ def ticks_of(extent: Extent, t: pa.DataType, where: str) -> int:
 def _rows(rows: int | tuple[int | None, int | None] | None) -> tuple[int | None, int | None] | None:
     if rows is None:
         return None
-    both = rows if isinstance(rows, tuple) else (rows, rows)
-    if len(both) != 2 or any(n is not None and n < 1 for n in both):
-        raise UserError(f"join: rows={rows!r}", hint="a number of at least 1, or a pair of them; None is no limit")
+    both = tuple(rows) if isinstance(rows, tuple | list) else (rows, rows)
+    if len(both) != 2 or any(n is not None and (not isinstance(n, int) or n < 1) for n in both):
+        raise UserError(
+            f"join: rows={rows!r}", hint="a whole number of at least 1, or a pair of them; None is no limit"
+        )
     return both
 
 
 def _paired(left: Schema, right: Schema, suffix: str) -> tuple[tuple[tuple[int, str, str], ...], dict[str, str]]:
     """(side, attribute, name) of everything in a pair of events; and the names of the right side."""
     names: dict[str, str] = {}
-    taken = set(left.names)
+    taken = {n.casefold() for n in left.names}
     for n in right.names:
         name = n
-        while name in taken:
+        while name.casefold() in taken:
             name += suffix
-        taken.add(name)
+        taken.add(name.casefold())
         names[n] = name
     return (*((0, n, n) for n in left.names), *((1, n, names[n]) for n in right.names)), names
 

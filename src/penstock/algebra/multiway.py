@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 import pyarrow as pa
 
 from penstock.algebra.builder import Stream
-from penstock.algebra.combine import Extent, ticks_of
+from penstock.algebra.combine import Extent, measurable, ticks_of
 from penstock.algebra.cost import Input
 from penstock.algebra.expression import Expression
 from penstock.algebra.join import Band, Join, MultiJoin, Taken
@@ -68,8 +68,10 @@ class JoinStatistics:
         for name, listed in (("keys", self.keys), ("held", self.held)):
             if listed is not None and len(listed) != count:
                 raise UserError(f"JoinStatistics: {len(listed)} {name} for {count} rates", hint="one for each input")
-        if any(r < 0 for r in self.rates) or any(k < 1 for k in self.keys or ()):
-            raise UserError("JoinStatistics: rates are at least 0, and keys at least 1")
+        for name, listed, least in (("rates", self.rates, 0), ("keys", self.keys or (), 1)):
+            for n in listed:
+                if not isinstance(n, int | float) or not n >= least:
+                    raise UserError(f"JoinStatistics: {n!r} in {name}", hint=f"{name} are numbers of at least {least}")
         for inputs, share in (self.selectivities or {}).items():
             if len(set(inputs)) != len(inputs) or len(inputs) < 2 or not all(0 <= i < count for i in inputs):
                 raise UserError(
@@ -126,8 +128,18 @@ def join(
     streams: tuple[Stream, ...] = (first, *others)
     if strategy not in ("auto", "tree", "mjoin"):
         raise UserError(f"join(strategy='{strategy}')", hint="'auto', 'tree' or 'mjoin'")
+    for stream in streams:
+        if not isinstance(stream, Stream):
+            raise UserError(
+                f"join: {type(stream).__name__} is no stream",
+                hint="ps.join(a, b, c, on='key'); what a table says is added by stream.lookup(table)",
+            )
     if len(streams) < 2:
         raise UserError("join() of one stream", hint="name the others: ps.join(a, b, c, on='key')")
+    if statistics is not None and not isinstance(statistics, JoinStatistics):
+        raise UserError(
+            f"join: statistics={statistics!r}", hint="ps.JoinStatistics(rates=[…], keys=[…]) or ps.measure_joins(…)"
+        )
     if statistics is not None and len(statistics.rates) != len(streams):
         raise UserError(
             f"join: statistics of {len(statistics.rates)} inputs for {len(streams)}", hint="give one rate for each"
@@ -397,6 +409,7 @@ def _windows(
                 "different types",
                 hint="cast one of them",
             )
+        measurable(operator.schema, time, f"join: {_name(operator, i)}")
         ticks.append(None if window is None else ticks_of(window, first, "join"))
         if (last := ticks[-1]) is not None and last < 0:
             raise UserError(f"join: a window of {window!r} is negative", hint="for how long later events can join it")

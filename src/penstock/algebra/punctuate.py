@@ -85,7 +85,7 @@ class Punctuate:
     @staticmethod
     def when_all(keys: Iterable[Any], *, on: str, past: str | None = None, slack: Extent = 0) -> Policy:
         """Time is complete up to where every one of the listed keys (values of attribute `on`) has got."""
-        listed = tuple(keys)
+        listed = _listed(keys, f"Punctuate.when_all(…, on='{on}')")
         return Policy(f"when_all({on})", lambda stream: stream.complete_when(listed, on=on, past=past, slack=slack))
 
     @staticmethod
@@ -101,13 +101,20 @@ class Punctuate:
     @staticmethod
     def values(attribute: str, values: Iterable[Any]) -> Policy:
         """The attribute takes these values only, and is never null."""
-        listed = tuple(values)
+        listed = _listed(values, f"Punctuate.values('{attribute}')")
         return Policy(f"values('{attribute}')", lambda stream: stream._values(attribute, listed))
 
     @staticmethod
     def within_rows(rows: int, on: str | None = None) -> Policy:
         """An event is at most `rows` places behind where it belongs: that many earlier events may be greater."""
         return Policy(f"within_rows({rows})", lambda stream: stream._within_rows(rows, on))
+
+
+def _listed(values: Iterable[Any], call: str) -> tuple[Any, ...]:
+    # A text is a list of letters to Python, and never what is meant here.
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UserError(f"{call}: {values!r} is no list", hint=f"write [{values!r}]")
+    return tuple(values)
 
 
 def declared(stream: Declaring, policies: Iterable[Policy]) -> Any:
