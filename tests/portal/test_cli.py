@@ -92,6 +92,20 @@ def test_trace_of_malformed_lines(tmp_path: Path) -> None:
     assert "n 3" in lines[2]
 
 
+def test_trace_looks_into_tables(query_file: Write, tmp_path: Path) -> None:
+    (tmp_path / "roads.csv").write_text("segment,road\n0,ring\n")
+    table = f'ps.table("roads", "segment int, road string", key="segment").read_csv(r"{tmp_path / "roads.csv"}")'
+    text = said("trace", query_file(f"query = s.lookup({table})"), "--rows", "1")
+    assert text.splitlines()[-1].endswith("→ emits ts 2026-01-01 00:00:00, segment 0, speed 0.0, road ring")
+
+
+def test_trace_of_a_union_shows_the_promises_that_wait(query_file: Write) -> None:
+    """What a union holds is what only one of its inputs has promised."""
+    text = said("trace", query_file('u = s.disorder("5 s")\nquery = u.where("speed > 1").union(u)'), "--rows", "1")
+    assert "(holds input 0: punctuation [< '2025-12-31 23:59:55', *, *])" in text
+    assert "Pattern(" not in text
+
+
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [Check("java", True, "Java 17"), Check("disk", False, "full", "free some")]
     monkeypatch.setattr(doctor, "checks", lambda *a, **k: found)

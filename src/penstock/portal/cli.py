@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import penstock
+from penstock.algebra.pattern import Pattern
 from penstock.engine.run import BESIDE_SINK, parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
@@ -180,12 +181,13 @@ def trace(
     quiet: Quiet = False,
 ) -> None:
     """Show what every operator does with the first few events, step by step, by definition."""
-    from penstock.portal.sample import sample
+    from penstock.portal.sample import sample, tables
+    from penstock.reference.interpret import Run
     from penstock.reference.trace import format_step
-    from penstock.reference.trace import trace as steps
 
     script = load(file)
-    for step in steps(script.query.plan, sample(script.query, rows), ends=ends):
+    for step in Run(script.query.plan, sample(script.query, rows), ends=ends, tables=tables(script.query)).steps():
+        step = replace(step, state=tuple(map(_held, step.state)))
         if as_json:
             say_json(
                 {
@@ -193,12 +195,20 @@ def trace(
                     "kind": step.kind,
                     "taken": None if step.taken is None else str(step.taken),
                     "emitted": [str(item) for item in step.emitted],
-                    "state": [str(held) for held in step.state],
+                    "state": list(step.state),
+                    "note": step.note,
                     "dead_letter": None if step.dead_letter is None else step.dead_letter.reason,
                 }
             )
         elif not quiet:
             print(format_step(step))
+
+
+def _held(item: object) -> str:
+    """What an operator holds, as text; a union holds promises that its other inputs have not given yet."""
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Pattern):
+        return f"input {item[0]}: punctuation {item[1]}"
+    return str(item)
 
 
 @app.command()

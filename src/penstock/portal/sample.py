@@ -1,4 +1,4 @@
-"""The first few events of a query's own sources, as the reference interpreter takes them."""
+"""The first few events of a query's own sources, and its tables, as the reference interpreter takes them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from penstock.algebra.operator import Source
-from penstock.algebra.source import Inbox
+from penstock.algebra.source import Files, Inbox
+from penstock.algebra.table import TableJoin
 from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.source.read import Batch, read
 from penstock.engine.stream import Stream
+from penstock.engine.tables import read_files
 from penstock.errors import UserError
 from penstock.reference.interpret import Arrival
 
@@ -36,6 +38,22 @@ def sample(query: Stream, rows: int) -> dict[str, list[Arrival]]:
                 batch = read(split, source.schema, None, source.promises, reader_options(source))
                 arrivals += [(split.partition, item) for item in in_order(batch)]
         found[source.name] = arrivals[:rows]
+    return found
+
+
+def tables(query: Stream) -> dict[str, list[dict[str, Any]]]:
+    """All rows of every table that the query looks up, as they are now."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for node in query.plan:
+        if not isinstance(node.operator, TableJoin):
+            continue
+        table = node.operator.table
+        if not isinstance(table.reader, Files):
+            raise UserError(
+                f"table '{table.name}' comes from Spark and cannot be sampled",
+                hint="write it to a file and read that",
+            )
+        found[table.name] = read_files(table, table.reader)[0].to_pylist()
     return found
 
 
