@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scenario import SCENARIOS, Outcome, orphans, outcome
+from scenario import SCENARIOS, Outcome, held, orphans, outcome, state_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,10 +33,18 @@ def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
     return home, outcome(home)
 
 
-def drive(source: Path, home: Path, point: str = "", nth: int = 0, master: str = "local[2]", **settings: Any) -> Any:
+def drive(
+    source: Path,
+    home: Path,
+    point: str = "",
+    nth: int = 0,
+    master: str = "local[2]",
+    name: str = "windows",
+    **settings: Any,
+) -> Any:
     """A driver in a process group of its own."""
     script = Path(__file__).with_name("killed_driver.py")
-    command = [sys.executable, str(script), "windows", str(source), str(home), master, json.dumps(settings)]
+    command = [sys.executable, str(script), name, str(source), str(home), master, json.dumps(settings)]
     return subprocess.Popen(
         [*command, point, str(nth)], start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -66,6 +74,26 @@ def test_killed_driver(spark: SparkSession, expected: tuple[Path, Outcome], tmp_
         kill_group(driver)
         assert driver.returncode == -signal.SIGKILL, text
     finish(source, tmp_path, spark, undisturbed)
+
+
+def test_killed_driver_of_a_join(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows of an outer join and their marks lie in files that only the last manifest tells from those of the dead."""
+    join, source, home = SCENARIOS["joined-open"], tmp_path / "undisturbed", tmp_path / "killed"
+    join.prepare(source)
+    join.start(source, source, spark).wait()
+    for point, nth in (("merged", 2), ("committed", 2)):
+        driver = drive(source, home, point, nth, name=join.name)
+        text, _ = driver.communicate(timeout=240)
+        kill_group(driver)
+        assert driver.returncode == -signal.SIGKILL, text
+    join.start(source, home, spark).wait()
+    time.sleep(0.2)
+    join.start(source, home, spark).wait()
+    assert outcome(home) == outcome(source)
+    assert held(home) == held(source)
+    assert orphans(home) == []
+    there, named = state_named(home)
+    assert there == named and any("marks-" in n for n in there)
 
 
 @pytest.mark.parametrize("stage", ["scan", "merge"])
