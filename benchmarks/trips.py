@@ -37,17 +37,18 @@ class Trips:
     """So many trips an hour, written to one file per epoch and stream as they become known.
 
     All files have the same number of rows, and none of the epochs is a special one: at its beginning there are trips
-    on the road, whose ends come without a start.
+    on the road, whose ends come without a start. Not `told`, the files hold the same events without punctuation.
     """
 
     epochs: int = 36
     hours: float = 2.0
     rate: int = 5_000
     seed: int = 3
+    told: bool = True
 
     @property
     def slug(self) -> str:
-        return f"trips-{self.epochs}x{self.hours:g}h-{self.rate}-{self.seed}"
+        return f"trips-{self.epochs}x{self.hours:g}h-{self.rate}-{self.seed}{'' if self.told else '-untold'}"
 
     @property
     def events(self) -> int:
@@ -57,7 +58,7 @@ class Trips:
     @property
     def rows(self) -> int:
         """Events and punctuations in each file."""
-        return 2 * self.events
+        return 2 * self.events if self.told else self.events
 
 
 def durations(count: int, rng: np.random.Generator) -> Any:
@@ -119,7 +120,7 @@ def _write_side(
             }
         )
         path = folder / f"{epoch:04d}.parquet"
-        pq.write_table(punctuated(events, first), path)
+        pq.write_table(punctuated(events, first) if trips.told else events, path)
         # Structured Streaming takes files in the order of their times, which must not be all the same.
         os.utime(path, (1_700_000_000 + epoch, 1_700_000_000 + epoch))
 

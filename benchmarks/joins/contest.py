@@ -177,8 +177,8 @@ def found_pairs(out: Path, kind: str) -> list[str]:
 
 
 def found_trips(out: Path) -> list[str]:
-    """The same for trips; each contestant names its columns in its own way, but trips are trips."""
-    return _checked(f"SELECT hash(trip, ts, fare, epoch_us(ts_right)) AS h FROM '{out}/**/*.parquet'")
+    """The same for trips and their ends."""
+    return _checked(f"SELECT hash(trip, epoch_us(ts), fare, epoch_us(ts_right)) AS h FROM '{out}/**/*.parquet'")
 
 
 def _checked(rows: str) -> list[str]:

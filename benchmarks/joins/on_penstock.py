@@ -29,15 +29,7 @@ def _trips(job: Job) -> Any:
     if job["band"] is None:
         return starts.punctuated().join(ends.punctuated(), on="trip")
     slack = f"{SLACK_MINUTES} min"
-    return (
-        starts.disorder(slack)
-        .where("trip IS NOT NULL")
-        .join(
-            ends.disorder(slack).where("trip IS NOT NULL"),
-            on="trip",
-            between=(0, f"{LONGEST_HOURS} h"),
-        )
-    )
+    return starts.disorder(slack).join(ends.disorder(slack), on="trip", between=(0, f"{LONGEST_HOURS} h"))
 
 
 def run(spark: Any, job: Job) -> Answer:

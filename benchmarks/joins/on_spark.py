@@ -47,9 +47,8 @@ def _pairs(spark: Any, job: Job) -> Any:
 def _trips(spark: Any, job: Job) -> Any:
     from pyspark.sql import functions as sql
 
-    starts = _stream(spark, job["left"], STARTS).where("trip IS NOT NULL")
-    ends = _stream(spark, job["right"], ENDS).where("trip IS NOT NULL")
-    ends = ends.withColumnsRenamed({"trip": "trip_right", "ts": "ts_right"})
+    starts = _stream(spark, job["left"], STARTS)
+    ends = _stream(spark, job["right"], ENDS).withColumnsRenamed({"trip": "trip_right", "ts": "ts_right"})
     on = starts["trip"] == ends["trip_right"]
     if job["band"] is not None:
         slack = f"{SLACK_MINUTES} minutes"

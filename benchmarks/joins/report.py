@@ -131,12 +131,14 @@ def _trips(trips: Record) -> list[str]:
     lines = [
         f"{trips['trips an hour']:,} trips an hour, joined with their ends:",
         "",
-        "| | most state rows | at the end |",
+        "| | most state rows | at the end | seconds per epoch |",
     ]
-    lines.append("|---|---:|---:|")
+    lines.append("|---|---:|---:|---:|")
     most = {name: max(e["state_rows"] for e in epochs) for name, epochs in trips["runs"].items() if epochs}
     for name, rows in most.items():
-        lines.append(f"| {name} | {rows:,} | {trips['runs'][name][-1]['state_rows']:,} |")
+        epochs = trips["runs"][name]
+        seconds = statistics.median(e["seconds"] for e in epochs)
+        lines.append(f"| {name} | {rows:,} | {epochs[-1]['state_rows']:,} | {seconds:.2f} |")
     names = list(most)
     if len(names) > 1 and most[names[1]]:
         lines += ["", f"Punctuation per trip holds {most[names[0]] / most[names[1]]:.1%} of what the watermark holds."]
