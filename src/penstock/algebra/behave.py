@@ -73,7 +73,10 @@ class UnionBehaviour(Behaviour):
         for promised in self.given[1:]:
             common = list(maximal(a.intersect(b) for a in common for b in promised))
         fresh = tuple(p for p in maximal(common) if not self.said.covers(p))
-        self.said = self.said.add(*fresh)
+        # Values that all have promised cannot come again: there would be ever more of them to remember.
+        over = [p for p in fresh if p.restricted and compact.lists_values(p)]
+        self.said = self.said.add(*(p for p in fresh if p not in over))
+        self.given = [g.forget(*over) for g in self.given]
         return fresh
 
     def to_json(self) -> dict[str, Any]:
@@ -150,7 +153,9 @@ class OrderBehaviour(Behaviour):
         if self.operator.slack is not None:
             found = tuple(Pattern(self.schema, p.restrictions) for p in patterns if not p.restricted)
         else:
-            self.given = self.given.add(*(Pattern(self.schema, p.restrictions) for p in patterns))
+            # What also restricts something else can help only where that has a finite domain.
+            known = {*self.domains, *(name for name, _ in self.operator.by)}
+            self.given = self.given.add(*(Pattern(self.schema, p.restrictions) for p in patterns if p.describes(known)))
             complete = prefix(self.given, self.operator.by, self.schema, self.domains)
             found = tuple(p for p in complete if not self.done.covers(p))
             self.done = self.done.add(*found)

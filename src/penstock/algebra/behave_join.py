@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.algebra.behave import Behaviour, maximal
+from penstock.algebra.compact import grows
 from penstock.algebra.describe import Describer
 from penstock.algebra.domain import domains
 from penstock.algebra.join import Join, MultiJoin
@@ -61,7 +62,8 @@ class JoinBehaviour(Behaviour):
             self.asking[k] += [p for p in new[k] if self._worth_asking(k, p)]
         out += self._left_windows()
         fresh = tuple(p for p in maximal(out) if not self.said.covers(p))
-        self.said = self.said.add(*(p for p in fresh if _is_range(p)))
+        # Only what grows: of single values there would be ever more, and saying one twice does no harm.
+        self.said = self.said.add(*filter(grows, fresh))
         return fresh
 
     def _useful(self, k: int, patterns: Sequence[Pattern]) -> list[Pattern]:
@@ -110,6 +112,7 @@ class JoinBehaviour(Behaviour):
     def answered(self, answers: Sequence[Sequence[Answer]]) -> None:
         for k, said in enumerate(answers):
             side = self.meeting.sides[k]
+            self._told(k, [p for p, answer in zip(self.asked[k], said, strict=True) if answer.rows == 0])
             for pattern, answer in zip(self.asked[k], said, strict=True):
                 free: Pattern | None = None
                 if answer.rows == 0:
@@ -126,6 +129,11 @@ class JoinBehaviour(Behaviour):
                     self.free.append(lifted)
         self.asked = [[] for _ in self.asked]
 
+    def _told(self, k: int, patterns: Sequence[Pattern]) -> None:
+        """Promises that go out whole need not go out in parts, as others settle more and more of them."""
+        if patterns:
+            self.given[k] = self.given[k].forget(*PunctuationSet(self.meeting.sides[k].schema).add(*patterns))
+
     def _left_windows(self) -> list[Pattern]:
         """Promises whose last stored row has left its window."""
         found, rest = [], []
@@ -135,6 +143,7 @@ class JoinBehaviour(Behaviour):
                 lifted = side.lift(pattern, self.meeting.output)
                 assert lifted is not None
                 found.append(lifted)
+                self._told(k, [pattern])
             else:
                 rest.append((k, pattern, latest))
         self.waiting = rest
@@ -158,19 +167,17 @@ class JoinBehaviour(Behaviour):
     def _forget(self) -> None:
         """Key values that everyone has promised cannot come again from anywhere: no need to remember them."""
         for k, side in enumerate(self.meeting.sides):
-            listed = [p for p in self.given[k] if lists_keys(p, side)]
-            if not listed:
-                continue
-            common = [q for p in listed for s in self.settled[k] if lists_keys(q := p.intersect(s), side)]
-            common = [q for q in common if not q.is_empty]
+            mine, theirs = ([p for p in known if len(p.restricted) == 1] for known in (self.useful[k], self.settled[k]))
+            both = (p.intersect(s) for p in mine for s in theirs if p.restricted == s.restricted)
+            common = [q for q in both if not q.is_empty and lists_keys(q, side)]
             if not common:
                 continue
-            self.given[k] = self.given[k].without(*common)
-            self.useful[k] = self.useful[k].without(*common)
-            self.settled[k] = self.settled[k].without(*common)
+            self.given[k] = self.given[k].forget(*common)
+            self.useful[k] = self.useful[k].forget(*common)
+            self.settled[k] = self.settled[k].forget(*common)
             for h in range(len(self.meeting.sides)):
                 if h != k:
-                    self.toward[h][k] = self.toward[h][k].without(*common)
+                    self.toward[h][k] = self.toward[h][k].forget(*common)
 
     # --- storing ------------------------------------------------------------------------------------------------
 
@@ -268,11 +275,6 @@ def _is_frontier(pattern: Pattern, time: str) -> bool:
         return True
     restriction = pattern[time]
     return pattern.restricted == (time,) and isinstance(restriction, Range) and restriction.low is None
-
-
-def _is_range(pattern: Pattern) -> bool:
-    """Whether a promise grows instead of being repeated for other values: cheap to remember."""
-    return all(isinstance(pattern[n], Range) for n in pattern.restricted)
 
 
 def _each(pattern: Pattern) -> list[Pattern]:

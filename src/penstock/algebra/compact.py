@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import ANY, Equal, Range, Restriction, values_of
 from penstock.algebra.schema import Schema
-from penstock.algebra.span import subtract, union
+from penstock.algebra.span import LONG_RANGE, subtract, union
 
 #: Groups of fewer patterns are searched one by one; longer lists of values are not worth an entry for each.
 _FEW_PATTERNS = 8
@@ -96,7 +96,7 @@ class _Group:
         self.members = members
         self.pivot: int | None = None
         if len(members) > _FEW_PATTERNS and where:
-            self.pivot = max(where, key=lambda i: sum(_is_named(p.restrictions[i]) for _, p in members))
+            self.pivot = max(where, key=lambda i: sum(is_named(p.restrictions[i]) for _, p in members))
             self.listed: dict[object, list[tuple[int, Pattern]]] = {}
             self.others: list[tuple[int, Pattern]] = []
             for member in members:
@@ -119,7 +119,17 @@ class _Group:
         return [*found.values(), *self.others]
 
 
-def _is_named(restriction: Restriction) -> bool:
+def lists_values(pattern: Pattern) -> bool:
+    """Whether a pattern names single values or neighbours in whatever it restricts."""
+    return all(r is ANY or is_named(r) for r in pattern.restrictions)
+
+
+def grows(pattern: Pattern) -> bool:
+    """Whether a later pattern of its kind contains it, as with frontiers; others only come beside each other."""
+    return not any(r is not ANY and is_named(r) for r in pattern.restrictions)
+
+
+def is_named(restriction: Restriction) -> bool:
     """A value, a list, or the range that neighbouring integers have become; other ranges stay as they were given."""
     return type(restriction) is not Range or (
         type(restriction.low) is int and restriction.low_closed and restriction.high_closed
@@ -129,7 +139,7 @@ def _is_named(restriction: Restriction) -> bool:
 def _named(restriction: Restriction) -> Sequence[object]:
     """The values of such a restriction."""
     if type(restriction) is Range:
-        return range(restriction.low, restriction.high + 1) if _is_named(restriction) else ()
+        return range(restriction.low, restriction.high + 1) if is_named(restriction) else ()
     return values_of(restriction)
 
 
@@ -148,7 +158,7 @@ def _trimmed(patterns: list[Pattern]) -> list[Pattern]:
         for k, p in enumerate(patterns)
         if len(where := _restricted(p)) > 1
         for i in where
-        if _is_named(p.restrictions[i]) and type(p.restrictions[i]) is not Equal
+        if is_named(p.restrictions[i]) and type(p.restrictions[i]) is not Equal
     ]
     if not lists or len(patterns) < 2:
         return patterns
@@ -193,6 +203,21 @@ def without(p: Pattern, q: Pattern, *, keep_ranges: bool = False) -> list[Patter
                 return [p]
             return _along(p, q, i)
     return [p]
+
+
+def forgetting(p: Pattern, q: Pattern) -> list[Pattern]:
+    """What is left of `p` without `q`, unless that makes a hole in a frontier or in a long range.
+
+    With a hole for every key in it, a range would grow without end.
+    """
+    left = without(p, q)
+    return [p] if len(left) > 1 and any(_is_long(r) for r in p.restrictions) else left
+
+
+def _is_long(restriction: Restriction) -> bool:
+    if type(restriction) is not Range:
+        return False
+    return not is_named(restriction) or restriction.high - restriction.low >= LONG_RANGE
 
 
 def jointly_cover(patterns: Sequence[Pattern], wanted: Pattern) -> bool:

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
+from penstock.algebra.compact import lists_values
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import (
@@ -206,15 +206,6 @@ def fitted(restriction: Restriction, t: pa.DataType) -> Restriction:
     return Range(low, high, restriction.low_closed and low is not None, restriction.high_closed and high is not None)
 
 
-def is_finite(restriction: Restriction) -> bool:
-    """Whether a restriction lists its values."""
-    return isinstance(restriction, Equal | OneOf)
-
-
-def lists_keys(pattern: Pattern, side: Side) -> Any:
-    """Whether a promise names single values of one key attribute and nothing else."""
-    return (
-        len(pattern.restricted) == 1
-        and pattern.restricted[0] in side.keys
-        and is_finite(pattern[pattern.restricted[0]])
-    )
+def lists_keys(pattern: Pattern, side: Side) -> bool:
+    """Whether a promise names values of one key attribute, single ones or neighbours, and nothing else."""
+    return len(pattern.restricted) == 1 and pattern.restricted[0] in side.keys and lists_values(pattern)

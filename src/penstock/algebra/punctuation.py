@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.algebra.compact import Containers, contains_beside, jointly_cover, smallest, without
+from penstock.algebra.compact import Containers, contains_beside, forgetting, jointly_cover, smallest, without
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
 from penstock.algebra.span import jointly_contain
@@ -66,6 +66,19 @@ class PunctuationSet:
         if len(left) == len(self.patterns) and all(a is b for a, b in zip(left, self.patterns, strict=True)):
             return self
         return PunctuationSet(self.schema, tuple(p for p in left if not p.is_empty))
+
+    def forget(self, *patterns: Pattern) -> PunctuationSet:
+        """This set without what some patterns say, where that makes it smaller: ranges get no holes but short ones.
+
+        >>> s = Schema.parse("k int")
+        >>> seen = PunctuationSet(s).add(*(Pattern.parse(text, s) for text in ("[< 9]", "[{12, 14}]", "[[20, 22]]")))
+        >>> print(seen.forget(Pattern.parse("[{1, 12, 21}]", s)))
+        [< 9] [20] [22] [14]
+        """
+        left = list(self.patterns)
+        for q in patterns:
+            left = [piece for p in left for piece in forgetting(p, q)]
+        return PunctuationSet(self.schema, tuple(left))
 
     def covers(self, pattern: Pattern) -> bool:
         """Whether every event that matches `pattern` matches one of these.
