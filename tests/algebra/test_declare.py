@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.algebra.builder import Stream
@@ -76,6 +78,12 @@ def test_punctuation_in_companion_columns() -> None:
         (Punctuate.every(0), "every(0)"),
         (Punctuate.values("zone", []), "no values"),
         (Punctuate.within_rows(-1), "within_rows(-1)"),
+        (Punctuate.values("trip", ["a"]), "Punctuate.values('trip'): 'a' is not of type int"),
+        (Punctuate.bounds("trip", 5, 1), "stream 'trips': bounds('trip', 5, 1) leave no value"),
+        (Punctuate.bounds("trip", "a"), "bounds('trip'): 'a' is not of type int"),
+        (Punctuate.bounds("trap", 1), "bounds: unknown column 'trap'"),
+        (Punctuate.when_all(["x"], on="trip"), "complete_when('trip'): 'x' is not of type int"),
+        (Punctuate.when_all([1], on="trap"), "complete_when: unknown column 'trap'"),
         ("1 min", "is no policy"),
     ],
 )
@@ -83,6 +91,14 @@ def test_mistakes_are_named(policy: Policy, part: str) -> None:
     with pytest.raises(UserError) as caught:
         TRIPS.punctuate(policy)
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [3, "north", None])
+def test_a_list_of_values_is_a_list(values: Any) -> None:
+    with pytest.raises(UserError, match="is no list"):
+        Punctuate.values("zone", values)
+    with pytest.raises(UserError, match="is no list"):
+        Punctuate.when_all(values, on="zone")
 
 
 def test_the_order_of_an_attribute_is_declared_once() -> None:
