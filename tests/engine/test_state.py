@@ -39,6 +39,15 @@ def test_a_run_comes_back_without_what_is_done(storage: Storage) -> None:
     assert read_run(storage, KEY, Run(run.name, 4, run.bytes, 7, skip=3))["n"].to_pylist() == [40]
 
 
+def test_a_long_run_is_mapped_in_one_piece(storage: Storage) -> None:
+    """A lookup in a column of several pieces would copy all of it, in every epoch."""
+    pieces = pa.chunked_array([list(range(50_000)), list(range(150_000))])
+    run = write_run(storage, KEY, 1, pa.table({"a": pieces}), None, None)
+    found = read_run(storage, KEY, run)
+    assert found["a"].num_chunks == 1
+    assert found["a"].equals(pieces)
+
+
 def test_two_attempts_write_two_files(storage: Storage) -> None:
     assert write_run(storage, KEY, 1, TABLE, 1, 4).name != write_run(storage, KEY, 1, TABLE, 1, 4).name
 

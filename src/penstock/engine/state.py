@@ -91,7 +91,8 @@ def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kin
         storage.make(folder)
         with storage.filesystem.open_output_stream(path) as stream:
             with pa.ipc.new_file(stream, table.schema) as writer:
-                writer.write_table(table, max_chunksize=1 << 16)
+                # In one piece: kernels look up a few rows of a mapped column, and would have to copy one of several.
+                writer.write_table(table.combine_chunks())
             size = stream.tell()
     except OSError as error:
         with contextlib.suppress(OSError):
