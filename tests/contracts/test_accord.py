@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.contracts.accord import Accordance, Edge, Node, Port, Refusal, accord, fits
+from penstock.contracts.accord import Accordance, accord, blocks, fits
 from penstock.contracts.contract import Contract
+from penstock.contracts.explain import Edge, Node, Port, Refusal
 from penstock.contracts.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback
 from penstock.contracts.template import Scheme
 
@@ -160,7 +161,11 @@ FEEDBACK: list[Feedback] = [NO_FEEDBACK, NO_FEEDBACK, NO_FEEDBACK, ANY_FEEDBACK,
 
 
 def random_plan(r: random.Random, *, extra: int, largest: int) -> tuple[dict[Node, list[Contract]], list[Edge]]:
-    """A tree, its edges in any direction, and `extra` more edges, with offerings of up to three contracts."""
+    """A tree, its edges in any direction, and `extra` more edges, with offerings of up to three contracts.
+
+    Half of those with cycles are tangled: each operator offers a contract and its contrary, so that every edge alone
+    can be satisfied, and only the cycles say whether all can.
+    """
     n = r.randint(2, largest)
     pairs = []
     for i in range(1, n):
@@ -179,6 +184,12 @@ def random_plan(r: random.Random, *, extra: int, largest: int) -> tuple[dict[Nod
     pool = SCHEMES[: r.randint(2, 3)]
     feedback = FEEDBACK if r.random() < 0.5 else FEEDBACK[:1]
     offerings: dict[Node, list[Contract]] = {}
+    if extra and r.random() < 0.5:
+        for i in range(n):
+            ports = [[r.choice((0, 1)) for _ in range(inputs[i] + outputs[i])] for _ in range(r.choice((1, 1, 2)))]
+            said = [[SCHEMES[p] for p in port] for port in (ports[0], [1 - p for p in ports[0]], *ports[1:])]
+            offerings[i] = [Contract(tuple(p[: inputs[i]]), tuple(p[inputs[i] :])) for p in said]
+        return offerings, edges
     for i in range(n):
         drawn = r.randint(1, 3) if r.random() < 0.98 else 0
         offerings[i] = [
@@ -245,7 +256,7 @@ def test_where_streams_meet_again_the_analysis_is_the_enumeration(r: random.Rand
 def test_fuzz(extra: int) -> None:
     r, ok = random.Random(4 + extra), 0
     for _ in range(6000):
-        ok += check(*random_plan(r, extra=extra, largest=6), tree=extra == 0)
+        ok += check(*random_plan(r, extra=extra, largest=6 + (extra > 1)), tree=extra == 0)
     assert 300 < ok < 5700  # Both answers are put to the test.
 
 
@@ -300,6 +311,39 @@ def test_two_hundred_operators_in_well_under_a_second() -> None:
     refused = accord(offerings, edges)
     assert isinstance(refused, Refusal) and refused.edge is not None and refused.edge.target == "union66"
     assert time.perf_counter() - start < 1.0
+
+
+def test_cycles_one_after_the_other_do_not_multiply() -> None:
+    """Each rung may go on with any scheme, so there are 4 ** 40 choices, and only the last rung fails."""
+    offerings, edges = ladder(40, 4)
+    schemes = [c.outputs[0] for c in offerings["source"]]
+    for i in range(40):
+        offerings[f"union{i}"] = [Contract((s, s), (t,)) for s in schemes for t in schemes]
+    assert isinstance(accord(offerings, edges), Accordance)
+    offerings["union39"] = [Contract((s, t), (s,)) for s in schemes for t in schemes if s != t]
+    refused = accord(offerings, edges)
+    assert isinstance(refused, Refusal) and refused.edge is not None and refused.edge.target == "union39"
+    assert refused.node not in dict(refused.given)
+
+
+@given(st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7)).filter(lambda pair: pair[0] < pair[1])))
+def test_blocks_hang_together_by_more_than_one_node(pairs: set[tuple[int, int]]) -> None:
+    beside = {n: sorted({a + b - n for a, b in pairs if n in (a, b)}) for n in range(8)}
+    found = blocks(beside)
+    for a, b in pairs:
+        assert sum({a, b} <= block for block, _, _ in found) == 1
+    for block, joint, _ in found:
+        assert joint in block
+        for gone in block:
+            left = block - {gone}
+            reached, front = set(), [min(left)]
+            while front:
+                reached.add(node := front.pop())
+                front += [n for n in beside[node] if n in left - reached]
+            assert reached == left
+    for i, (block, joint, last) in enumerate(found):
+        later = set[int]().union(*(b for b, _, _ in found[i + 1 :]))
+        assert block & later <= {joint} and (last or joint in later)
 
 
 def _apart(contracts: list[Contract]) -> Iterator[tuple[Contract, Contract]]:

@@ -8,42 +8,19 @@ Offerings are tables, and consistency is an equijoin. A *semijoin* strikes from 
 partner across an edge. On a tree, one pass with the stream and one against it leave exactly the contracts that occur in
 some accordance: 2n − 2 semijoins, each linear in the size of the offerings, thanks to an index by scheme. Where streams
 part and meet again that is not enough: then the contract of an operator on the cycle is fixed, each in turn, until the
-operators that still have a choice form trees.
+operators that still have a choice form trees. Cycles that share no more than one operator do not multiply.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import log
 
 from penstock.contracts.contract import Contract
+from penstock.contracts.explain import Edge, Node, Port, Refusal
 from penstock.contracts.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback, accommodates
-from penstock.contracts.template import Scheme
-
-Node = Hashable
-
-
-@dataclass(frozen=True)
-class Edge:
-    """From an output of one operator to an input of another."""
-
-    source: Node
-    target: Node
-    output: int = 0
-    input: int = 0
-
-
-@dataclass(frozen=True)
-class Port:
-    """What a contract says about one end of an edge: the punctuation that travels it, and the feedback against it."""
-
-    scheme: Scheme
-    feedback: Feedback = NO_FEEDBACK
-
-    def __str__(self) -> str:
-        return f"{self.scheme}" + ("" if self.feedback is NO_FEEDBACK else f" with feedback {self.feedback}")
 
 
 @dataclass(frozen=True)
@@ -57,31 +34,6 @@ class Accordance:
     witness: Mapping[Node, Contract]
     reduced: Mapping[Node, tuple[Contract, ...]]
     semijoins: int = 0
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why there is none: the first operator, in the direction of the stream, that is left without a contract.
-
-    On `edge`, none of what `arrives` is `wanted`. `given` are contracts that were fixed for operators upstream whose
-    output meets again; no other choice there gets further. Without an edge, the operator has nothing to offer at all.
-    """
-
-    node: Node
-    edge: Edge | None = None
-    arrives: tuple[Port, ...] = ()
-    wanted: tuple[Port, ...] = ()
-    given: tuple[tuple[Node, Contract], ...] = ()
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __str__(self) -> str:
-        if self.edge is None:
-            return f"{self.node} has no well-formed contract to offer"
-        arrives, wanted = (" or ".join(map(str, ports)) for ports in (self.arrives, self.wanted))
-        fixed = "".join(f", with {node} under {contract}" for node, contract in self.given)
-        return f"from {self.edge.source} arrives {arrives}, but {self.edge.target} needs {wanted}{fixed}"
 
 
 def fits(source: Contract, target: Contract, edge: Edge) -> bool:
@@ -123,6 +75,7 @@ def accord(offerings: Mapping[Node, Sequence[Contract]], edges: Iterable[Edge]) 
 _Key = tuple[tuple[int, ...], tuple[int, ...]]
 _ANY, _NONE = 0, 1
 _Domains = list[list[int]]
+_Given = tuple[tuple[Node, Contract], ...]
 
 
 @dataclass(frozen=True)
@@ -189,12 +142,19 @@ class _Network:
         back = sorted(enumerate(self.links), key=lambda item: item[1].source, reverse=True)
         return [*forward, *((number, link.source) for number, link in back)]
 
-    def reduce(self, domains: _Domains, agenda: Iterable[tuple[int, int]]) -> Refusal | None:
-        """Semijoins until nothing more can be struck; the refusal if an operator is left without a contract."""
+    def reduce(
+        self, domains: _Domains, agenda: Iterable[tuple[int, int]], within: Collection[int] | None = None
+    ) -> Refusal | None:
+        """Semijoins until nothing more can be struck; the refusal if an operator is left without a contract.
+
+        `within` keeps to some operators: enough where only these are asked about.
+        """
         pending = dict.fromkeys(agenda)
         while pending:
             number, node = next(iter(pending))
             del pending[number, node]
+            if within is not None and node not in within:
+                continue
             kept = self._semijoin(domains, self.links[number], node)
             if len(kept) == len(domains[node]):
                 continue
@@ -231,60 +191,68 @@ class _Network:
         wanted = dict.fromkeys(Port(c.inputs[edge.input], c.feedback_out[edge.input]) for c in targets)
         return Refusal(self.nodes[node], edge, tuple(arrives), tuple(wanted))
 
-    def search(
-        self, domains: _Domains, scope: Iterable[int], given: tuple[tuple[Node, Contract], ...] = ()
-    ) -> _Domains | None:
-        """Fix contracts until those operators that have a choice form trees. None if no way of fixing them works.
+    def search(self, domains: _Domains, scope: Collection[int], given: _Given = ()) -> _Domains | None:
+        """Fix contracts until those operators in scope that have a choice form trees. None if no way of it works.
 
-        The knots of a plan do not depend on each other, so one is untied after the other, never all combinations.
+        Knots hang together like a tree, by single operators. From the leaves on, each strikes from the operator it
+        hangs by what it cannot go along with. Then, from the root on, any way to untie one of them will do.
         """
-        for knot in self._knots(domains, scope):
-            before = self.furthest
-            cut = min(knot, key=lambda node: log(len(domains[node])) / (knot[node] - 1))
-            for c in domains[cut]:
-                trial = [*domains]
-                trial[cut] = [c]
-                fixed = (*given, (self.nodes[cut], self.offered[cut][c]))
-                if (stuck := self.reduce(trial, self._around(cut))) is not None:
-                    self._note(stuck, fixed)
-                elif (untied := self.search(trial, knot, fixed)) is not None:
-                    domains, self.furthest = untied, before  # What failed on the way was not the reason.
-                    break
-            else:
+        knots = self._knots(domains, scope)
+        domains, before = [*domains], self.furthest
+        for knot, joint, last in knots:
+            if last:
+                continue  # Nothing hangs on what the others may do.
+            kept = [c for c in domains[joint] if self._fixed(domains, joint, c, knot, given) is not None]
+            if not kept:
                 return None
+            domains[joint], self.furthest = kept, before
+            if (stuck := self.reduce(domains, self._around(joint), scope)) is not None:
+                self._note(stuck, given)
+                return None
+        for knot, _, _ in reversed(knots):
+            untied = self._untied(domains, knot, given)
+            if untied is None:
+                return None
+            domains, self.furthest = untied, before  # What failed on the way was not the reason.
+            stuck = self.reduce(domains, [visit for node in knot for visit in self._around(node)], scope)
+            assert stuck is None
         return domains
 
-    def _note(self, stuck: Refusal, given: tuple[tuple[Node, Contract], ...]) -> None:
+    def _untied(self, domains: _Domains, knot: Mapping[int, int], given: _Given) -> _Domains | None:
+        open_ = [node for node in knot if len(domains[node]) > 1]
+        if len(open_) < 3:
+            return domains  # No cycle is left.
+        cut = min(open_, key=lambda node: log(len(domains[node])) / (knot[node] - 1))
+        ways = (self._fixed(domains, cut, c, knot, given) for c in domains[cut])
+        return next((way for way in ways if way is not None), None)
+
+    def _fixed(self, domains: _Domains, node: int, c: int, knot: Mapping[int, int], given: _Given) -> _Domains | None:
+        """The knot with one operator under a given contract, untied; None if it does not go."""
+        trial = [*domains]
+        trial[node] = [c]
+        given = (*given, (self.nodes[node], self.offered[node][c]))
+        if (stuck := self.reduce(trial, self._around(node), knot)) is not None:
+            self._note(stuck, given)
+            return None
+        return self.search(trial, knot, given)
+
+    def _note(self, stuck: Refusal, given: _Given) -> None:
         assert stuck.edge is not None
         far = self.nodes.index(stuck.edge.target)
         if self.furthest is None or far > self.furthest[0]:
-            self.furthest = far, Refusal(stuck.node, stuck.edge, stuck.arrives, stuck.wanted, given)
+            self.furthest = far, replace(stuck, given=given)
 
-    def _knots(self, domains: _Domains, scope: Iterable[int]) -> list[dict[int, int]]:
-        """The parts of the plan with cycles among operators that have a choice: for each, its operators' degrees."""
-        core = {node for node in scope if len(domains[node]) > 1}
-        ends = [(link.source, link.target) for link in self.links]
-        degree = Counter(node for pair in ends if core.issuperset(pair) for node in pair)
-        loose = [node for node in core if degree[node] < 2]
-        while loose:
-            node = loose.pop()
-            core.discard(node)
-            for _, other in self._around(node):
-                if other in core:
-                    degree[other] -= 1
-                    if degree[other] == 1:
-                        loose.append(other)
-        knots: list[dict[int, int]] = []
-        while core:
-            knot, reached = {}, [min(core)]
-            core.discard(reached[0])
-            while reached:
-                node = reached.pop()
-                knot[node] = degree[node]
-                fresh = {other for _, other in self._around(node)} & core
-                core -= fresh
-                reached += fresh
-            knots.append(knot)
+    def _knots(self, domains: _Domains, scope: Iterable[int]) -> list[tuple[dict[int, int], int, bool]]:
+        """The biconnected parts among operators that have a choice, leaves first.
+
+        For each: its operators with their degrees, the operator by which it hangs on the next, whether it is a root.
+        """
+        choice = {node for node in scope if len(domains[node]) > 1}
+        beside = {node: [other for _, other in self._around(node) if other in choice] for node in choice}
+        knots = []
+        for found, joint, last in blocks(beside):
+            if len(found) > 2:
+                knots.append(({node: len(found & set(beside[node])) for node in found}, joint, last))
         return knots
 
     def settle(self, domains: _Domains) -> None:
@@ -307,6 +275,46 @@ def _matched(feedback: tuple[int, ...], partners: set[tuple[int, ...]] | None, b
         return feedback[0] == wild or (free,) in partners
     pairs = (zip(p, feedback, strict=True) if behind else zip(feedback, p, strict=True) for p in partners)
     return any(all(came in (_ANY, went) or went == _NONE for came, went in pair) for pair in pairs)
+
+
+def blocks(beside: Mapping[int, Sequence[int]]) -> list[tuple[set[int], int, bool]]:
+    """The biconnected components of an undirected graph, each before the one it hangs on.
+
+    With each comes the node by which it hangs, and whether it is the root, the last one of its connected part.
+
+    >>> [(sorted(block), joint) for block, joint, _ in blocks({1: [2], 2: [1, 3, 4], 3: [2, 4], 4: [2, 3]})]
+    [([2, 3, 4], 2), ([1, 2], 1)]
+    """
+    found: list[tuple[set[int], int, bool]] = []
+    depth: dict[int, int] = {}
+    low: dict[int, int] = {}
+    for root in sorted(beside):
+        if root in depth:
+            continue
+        depth[root] = low[root] = 0
+        path, open_ = [(root, iter(beside[root]))], [root]
+        while path:
+            node, others = path[-1]
+            for other in others:
+                if other not in depth:
+                    depth[other] = low[other] = len(path)
+                    path.append((other, iter(beside[other])))
+                    open_.append(other)
+                    break
+                low[node] = min(low[node], depth[other])
+            else:
+                path.pop()
+                if not path:
+                    break
+                above = path[-1][0]
+                low[above] = min(low[above], low[node])
+                if low[node] >= depth[above]:
+                    at = open_.index(node)
+                    found.append(({above, *open_[at:]}, above, False))
+                    del open_[at:]
+        if found and found[-1][1] == root:
+            found[-1] = (*found[-1][:2], True)
+    return found
 
 
 def _in_stream_order(offerings: Mapping[Node, Sequence[Contract]], edges: tuple[Edge, ...]) -> list[Node]:
