@@ -305,12 +305,12 @@ def ladder(rungs: int, offered: int) -> tuple[dict[Node, list[Contract]], list[E
 def test_two_hundred_operators_in_well_under_a_second() -> None:
     offerings, edges = ladder(67, 16)
     assert len(offerings) > 200
-    start = time.perf_counter()
+    start = time.process_time()
     assert isinstance(accord(offerings, edges), Accordance)
     offerings["union66"] = [Contract((c.inputs[0], d.inputs[0]), c.outputs) for c, d in _apart(offerings["union66"])]
     refused = accord(offerings, edges)
     assert isinstance(refused, Refusal) and refused.edge is not None and refused.edge.target == "union66"
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 def test_cycles_one_after_the_other_do_not_multiply() -> None:
