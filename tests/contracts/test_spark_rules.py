@@ -237,9 +237,25 @@ def test_the_advice_for_groups_fits_what_is_there() -> None:
     bare = replace(WINDOW, delay=None)
     assert needs(stream("clicks", TS, K, False), bare) == ('.withWatermark("ts", "10 minutes") on clicks',)
     assert needs(stream("clicks", TS, K), K) == ('window("ts", "1 hour") among the keys',)
-    assert needs(Through((K,), (stream("clicks", TS, K),)), K) == ("select ts along to here",)
+    assert needs(Through((K,), (stream("clicks", TS, K),)), K) == (
+        'select ts along to here, and window("ts", "1 hour") among the keys',
+    )
     hourly = Aggregate((WINDOW, K), (stream("clicks", TS, K),), keys=(WINDOW, K))
     assert analyse(Aggregate((K,), (hourly,), keys=(K,)), "update").findings[1].needs == ("window among the keys",)
+
+
+def test_one_group_that_keeps_every_value_is_not_constant() -> None:
+    clicks = stream("clicks", TS, K)
+    found = only(Aggregate((), (clicks,), keys=(), hoards="collect_list"), "complete")
+    assert (found.state, found.needs != ()) == ("unbounded", True)
+    assert only(Aggregate((), (clicks,), keys=(WINDOW,), hoards="collect_list")).state == "bounded"
+
+
+def test_a_second_watermark_is_refused() -> None:
+    plan = Watermark((marked(TS), K), (Through((), (stream("clicks", TS, K),)),), column=TS, delay="1 hour")
+    report = analyse(plan)
+    assert report.culprit is not None
+    assert report.culprit.operator == 'withWatermark("ts", "1 hour")'
 
 
 def test_duplicates_are_forgotten_with_a_watermarked_key_or_within_the_watermark() -> None:
@@ -291,7 +307,7 @@ def test_several_watermarks_go_on_together_or_not_at_all() -> None:
 def test_what_spark_refuses_is_not_safe() -> None:
     report = analyse(stream("clicks", TS, K), "append", "it says no")
     assert not report
-    assert "Spark refuses to start this query: it says no" in str(report)
+    assert "Spark refuses to run this query: it says no" in str(report)
 
 
 def test_edges_say_which_column_comes_with_a_promise() -> None:

@@ -321,6 +321,7 @@ def chains() -> Iterator[Case]:
         "union, watermark on the second", lambda s: _hourly(_unioned(s.l, s.rw)), "unbounded", "update", quick=True
     )
     yield Case("watermark on another time", lambda s: _hourly(s.lw.withWatermark("at", "1 hour")), "refused")
+    yield Case("watermark twice, no state", lambda s: s.lw.withWatermark("ts", "1 hour").select("k"), "refused")
     yield Case("watermark twice", lambda s: _hourly(s.lw.withWatermark("ts", "1 hour")), "refused")
     yield Case(
         "union, then watermark", lambda s: _hourly(_unioned(s.l, s.r).withWatermark("ts", "10 minutes")), "bounded"

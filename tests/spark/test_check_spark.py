@@ -152,6 +152,15 @@ def test_expressions_are_shown_as_written(streams: Streams) -> None:
     assert report.culprit.needs == ('window("ts", "1 hour") among the keys',)
 
 
+def test_lists_of_everything_are_not_constant(streams: Streams) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    for hoard in (F.collect_list("k"), F.collect_set("k"), F.median("v"), F.mode("v")):
+        report = check_spark(streams.l.groupBy().agg(hoard), "complete")
+        assert not report, str(report)
+    assert check_spark(streams.l.groupBy().agg(F.sum("v"), F.approx_count_distinct("k")), "complete")
+
+
 def test_sources_are_named_by_alias_or_by_spark(spark: SparkSession) -> None:
     rate = spark.readStream.format("rate").load()
     assert list(check_spark(rate.alias("ticks")).edges) == ["ticks"]

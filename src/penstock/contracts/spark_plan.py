@@ -123,10 +123,14 @@ class Union(Node):
 
 @dataclass(frozen=True)
 class Aggregate(Node):
-    """`distinct`: written as SELECT DISTINCT, which Spark runs as a grouping by all columns."""
+    """`distinct`: written as SELECT DISTINCT, which Spark runs as a grouping by all columns.
+
+    `hoards` names an aggregate that keeps every value of its group, such as collect_list.
+    """
 
     keys: tuple[Expression, ...] = field(kw_only=True)
     distinct: bool = False
+    hoards: str | None = None
 
 
 @dataclass(frozen=True)

@@ -76,13 +76,13 @@ def analyse(plan: Node, mode: Mode = "append", refused: str | None = None) -> Sp
     findings: list[Finding] = []
     fixes: list[Fix] = []
     edges: dict[str, str] = {}
-    clocks = [n for n in walk(plan) if isinstance(n, Watermark)]
+    clocks = list(dict.fromkeys(stream_of(n) for n in walk(plan) if isinstance(n, Watermark)))
     for node in walk(plan):
         found, more = _judge(node, mode)
         if found is not None:
             if found.state == "bounded" and len(clocks) > 1:
-                slowest = ", ".join(dict.fromkeys(stream_of(c) for c in clocks))
-                found = _assume(found, f"time goes on in all of {slowest}: Spark's watermark is that of the slowest")
+                all_of = ", ".join(clocks)
+                found = _assume(found, f"time goes on in all of {all_of}: Spark's watermark is that of the slowest")
             findings.append(found)
         fixes += more
         if found is not None:
@@ -91,7 +91,7 @@ def analyse(plan: Node, mode: Mode = "append", refused: str | None = None) -> Sp
         elif isinstance(node, Source | Watermark):
             edges[stream_of(node)] = scheme_of(node).words
     if refused is not None:
-        why = f"Spark refuses to start this query: {refused}"
+        why = f"Spark refuses to run this query: {refused}"
         findings.append(Finding("the query", f'outputMode("{mode}")', "none", "held back", (why,)))
     return SparkReport(tuple(findings), edges, tuple(dict.fromkeys(fixes)))
 
@@ -112,6 +112,8 @@ def _judge(node: Node, mode: Mode) -> tuple[Finding | None, list[Fix]]:
             return _custom(node), []
         case Union():
             return _union(node)
+        case Watermark():
+            return _redefined(node), []
         case Limit():
             why = ("Spark only counts the rows",)
             return Finding(f"limit({node.rows})", f"on {stream_of(node)}", "constant", "at once", why), []
@@ -122,41 +124,54 @@ def _aggregate(node: Aggregate, mode: Mode) -> tuple[Finding, list[Fix]]:
     names = ", ".join(map(str, node.keys))
     operator = f"SELECT DISTINCT {names}" if node.distinct else f"groupBy({names})"
     detail = f"on {stream_of(node)}, outputMode({mode})"
-    if not node.keys:
-        # Its one row is never final, so that in append mode it would never appear.
+    finite = "one group in all"
+    if node.keys:
+        finite = f"{names} can only be true, false or null"
+    if all(isinstance(k, Column) and k.type == "boolean" for k in node.keys):
+        # No row is ever final, so that in append mode none would appear.
         output: Output = "held back" if mode == "append" else "at once"
-        return Finding(operator, detail, "constant", output, ("one group in all",)), []
-    few = f"unless {names} has only so many values in all"
+        if node.hoards is None:
+            return Finding(operator, detail, "constant", output, (finite,)), []
+        why = f"{finite}, but {node.hoards} keeps every value of a group, and no group ever goes"
+        needs = f"a window of a watermarked time among the keys, or an aggregate in place of {node.hoards}"
+        return Finding(operator, detail, "unbounded", output, (why,), (needs,)), []
     marked = [k for k in node.keys if isinstance(k, Column) and k.delay is not None]
     if marked and mode != "complete":
         why = f"a group goes when the watermark on {marked[0]} has passed it"
         return Finding(operator, detail, "bounded", "complete" if mode == "append" else "at once", (why,)), []
-    if all(isinstance(k, Column) and k.type == "boolean" for k in node.keys):
-        return Finding(operator, detail, "constant", "at once", (f"{names} can only be true, false or null",)), []
+    few = f"state grows unless {names} has only so many values in all"
     if mode == "complete":
-        why = f"complete mode delivers every group in every batch, so it keeps them all, watermark or not, {few}"
+        why = "complete mode delivers every group in every batch, so it keeps them all, watermark or not"
         needs = 'outputMode("update") or outputMode("append")' + (
             "" if marked else ", with a window of a watermarked time among the keys"
         )
-        return Finding(operator, detail, "unbounded", "at once", (why,), (needs,)), []
-    time = time_of(node)
-    fix = f'.withWatermark("{time.name}", "10 minutes")'
-    window = time.name if _windowed(time.name, node) else f'window("{time.name}", "1 hour")'
-    why, fixes = f"no key has a watermark, so no group ever goes, {few}", []
-    if time.reach == "none":
-        fixes = [Fix(stream_of(node), fix, (operator,))]
-        needs = f"{fix} on {stream_of(node)}"
-        if not any(isinstance(k, Column) and k.type.startswith(_WINDOW) for k in node.keys):
-            needs += f", and {window} among the keys"
-    elif time.reach == "here":
-        derived = ", ".join(str(k) for k in node.keys if not isinstance(k, Column) or k.derived)
-        why += f"; the watermark on {time.name} is not used" + (f", {derived} does not keep it" if derived else "")
-        needs = f"{window} among the keys"
-    else:
-        why += f"; the watermark on {time.name} does not get here"
-        needs = ".withWatermark on every input of the union" if _united(node) else f"select {time.name} along to here"
+        return Finding(operator, detail, "unbounded", "at once", (why, few), (needs,)), []
+    lost, needs, fixes = _group_advice(node, operator)
+    why = f"no key has a watermark, so no group ever goes{lost}"
     output = "held back" if mode == "append" else "at once"
-    return Finding(operator, detail, "unbounded", output, (why,), (needs,)), fixes
+    return Finding(operator, detail, "unbounded", output, (why, few), (needs,)), fixes
+
+
+def _group_advice(node: Aggregate, operator: str) -> tuple[str, str, list[Fix]]:
+    """What became of the watermark, what to add, and where."""
+    time = time_of(node)
+    window = time.name if _windowed(time.name, node) else f'window("{time.name}", "1 hour")'
+    if time.reach == "none":
+        fix = Fix(stream_of(node), f'.withWatermark("{time.name}", "10 minutes")', (operator,))
+        has_window = any(isinstance(k, Column) and k.type.startswith(_WINDOW) for k in node.keys)
+        return (
+            "",
+            f"{fix.declaration} on {fix.stream}" + ("" if has_window else f", and {window} among the keys"),
+            [fix],
+        )
+    if time.reach == "here":
+        derived = ", ".join(str(k) for k in node.keys if not isinstance(k, Column) or k.derived)
+        lost = f"; the watermark on {time.name} is not used" + (f", {derived} does not keep it" if derived else "")
+        return lost, f"{window} among the keys", []
+    lost = f"; the watermark on {time.name} does not get here"
+    if _united(node):
+        return lost, ".withWatermark on every input of the union", []
+    return lost, f"select {time.name} along to here, and {window} among the keys", []
 
 
 def _windowed(name: str, node: Node) -> bool:
@@ -196,6 +211,15 @@ def _deduplicate(node: Deduplicate) -> tuple[Finding, list[Fix]]:
     needs = fix if node.within_watermark or time.name in [k.name for k in node.keys] else f"{fix}{within}"
     output: Output = "held back" if node.within_watermark else "at once"
     return Finding(operator, detail, "unbounded", output, (why,), (needs,)), [Fix(stream_of(node), fix, (operator,))]
+
+
+def _redefined(node: Watermark) -> Finding | None:
+    earlier = [n for i in node.inputs for n in walk(i) if isinstance(n, Watermark)]
+    if not earlier:
+        return None
+    why = f"Spark refuses to run this query: {stream_of(node)} has a watermark already, on {earlier[0].column}"
+    operator = f'withWatermark("{node.column}", "{node.delay}")'
+    return Finding(operator, f"on {stream_of(node)}", "none", "held back", (why,), (f"leave out {operator}",))
 
 
 def _custom(node: Custom) -> Finding:

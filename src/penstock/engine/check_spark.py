@@ -44,6 +44,8 @@ _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 _HOW = {"Inner": "inner", "LeftOuter": "left_outer", "RightOuter": "right_outer", "FullOuter": "full_outer"}
 _HOW |= {"LeftSemi": "left_semi", "LeftAnti": "left_anti", "Cross": "inner"}
+#: Aggregates whose state has every value of the group, or every distinct one.
+_HOARDERS = ("CollectList", "CollectSet", "ListAgg", "Mode", "Percentile", "PercentileCont", "PercentileDisc", "Median")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "timestamp")
 
 
@@ -152,7 +154,8 @@ class _Reader:
             case "Aggregate":
                 keys = tuple(_key(k, derived) for k in _each(plan.groupingExpressions()))
                 bare = all(_kind(e) == "AttributeReference" for e in _each(plan.aggregateExpressions()))
-                return Aggregate(columns, inputs, keys=keys, distinct=self.distinct and bare)
+                hoards = next((h for e in _each(plan.aggregateExpressions()) if (h := _hoards(e))), None)
+                return Aggregate(columns, inputs, keys=keys, distinct=self.distinct and bare, hoards=hoards)
             case "Deduplicate" | "DeduplicateWithinWatermark":
                 names = tuple(_column(k) for k in _each(plan.keys()))
                 return Deduplicate(columns, inputs, keys=names, within_watermark=kind != "Deduplicate")
@@ -291,6 +294,12 @@ def _ids(expression: Any) -> frozenset[int]:
     if _kind(expression) == "AttributeReference":
         return frozenset({expression.exprId().id()})
     return frozenset().union(*(_ids(c) for c in _each(expression.children())))
+
+
+def _hoards(expression: Any) -> str | None:
+    if _kind(expression) in _HOARDERS:
+        return str(expression.prettyName())
+    return next((h for c in _each(expression.children()) if (h := _hoards(c))), None)
 
 
 def _text(expression: Any) -> str:
