@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.algebra.behave import Behaviour, maximal
 from penstock.algebra.compact import grows
 from penstock.algebra.describe import Describer
 from penstock.algebra.domain import domains
+from penstock.algebra.ended import EndedKeys, Values
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import lists_keys, meeting_of, unit_of
 from penstock.algebra.orders import Answer, Orders
@@ -41,30 +42,81 @@ class JoinBehaviour(Behaviour):
         self.fresh: list[list[Pattern]] = [[] for _ in sides]
         self.asking: list[list[Pattern]] = [[] for _ in sides]
         self.asked: list[list[Pattern]] = [[] for _ in sides]
+        #: Promises that go out when time has come so far, and those that stored rows hold up which only keys release.
         self.waiting: list[tuple[int, Pattern, int]] = []
+        self.held_up = [PunctuationSet(s.schema) for s in sides]
         self.free: list[Pattern] = []
+        self.ended = EndedKeys(self.meeting) if len(sides) == 2 else None
+        #: Keys that both have ended by now: events of this very epoch may still be of them.
+        self.done: list[list[Pattern]] = [[] for _ in sides]
 
     # --- new promises -------------------------------------------------------------------------------------------
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         sides = self.meeting.sides
-        new = [tuple(Pattern(s.schema, p.restrictions) for p in got) for s, got in zip(sides, arrived, strict=True)]
+        new = [[Pattern(s.schema, p.restrictions) for p in got] for s, got in zip(sides, arrived, strict=True)]
+        listed: list[dict[int, Values]] = [{} for _ in sides]
+        if self.ended is not None:
+            for k, patterns in enumerate(new):
+                listed[k], new[k] = self.ended.split(k, patterns)
         settled = self._settle([self._useful(k, patterns) for k, patterns in enumerate(new)])
         out = self.free
         self.free = []
-        for k, side in enumerate(sides):
+        for k in range(len(sides)):
             # What k has promised and the others have settled: each new promise with all, each old one with the new.
-            both = [p.intersect(s) for p in new[k] for s in self.settled[k]]
-            both += [p.intersect(s) for p in self.given[k] for s in settled[k]]
-            out += [q for p in maximal(both) if (q := side.lift(p, self.meeting.output)) is not None]
+            both = [p.intersect(s) for p in new[k] for s in self._settled(k)]
+            both += [p.intersect(s) for p in self._given(k) for s in settled[k]]
+            out += self._lifted(k, both)
             self.given[k] = self.given[k].add(*new[k])
             self.fresh[k] += settled[k]
             self.asking[k] += [p for p in new[k] if self._worth_asking(k, p)]
+            if self.ended is not None:
+                for s in settled[k]:
+                    self.ended.forget(k, s)
+        for k, ends in enumerate(listed):
+            for position, values in ends.items():
+                out += self._end(k, position, values)
         out += self._left_windows()
         fresh = tuple(p for p in maximal(out) if not self.said.covers(p))
         # Only what grows: of single values there would be ever more, and saying one twice does no harm.
         self.said = self.said.add(*filter(grows, fresh))
         return fresh
+
+    def _end(self, k: int, position: int, values: Values) -> list[Pattern]:
+        """Key values that one side of two has ended → what may go out for it."""
+        assert self.ended is not None
+        beside = [p for p in self.ended.settled(k) if p.restricted != (self.meeting.sides[k].keys[position],)]
+        new, both = self.ended.end(k, position, values)
+        if not new:
+            return []
+        mine, theirs = self.ended.pattern(k, position, new), self.ended.across(k, position, new)
+        out = self._lifted(k, [mine.intersect(s) for s in (*self.settled[k], *beside)])
+        if both:
+            done = self.ended.pattern(k, position, both)
+            self.done[k].append(done)
+            out += self._lifted(k, [done])
+        for s in self.settled[k]:
+            self.ended.forget(k, s)
+        if theirs is not None:
+            self.fresh[1 - k].append(theirs)
+            out += self._lifted(1 - k, [p.intersect(theirs) for p in self.given[1 - k]])
+        if alone := new - both:
+            asking = self.ended.pattern(k, position, alone)
+            self.asking[k] += [asking] if self._worth_asking(k, asking) else []
+        return out
+
+    def _lifted(self, k: int, patterns: Iterable[Pattern]) -> list[Pattern]:
+        """Promises about one side as promises about results."""
+        side, output = self.meeting.sides[k], self.meeting.output
+        return [q for p in maximal(patterns) if (q := side.lift(p, output)) is not None]
+
+    def _settled(self, k: int) -> list[Pattern]:
+        """Everything that the others have settled of one side."""
+        return [*self.settled[k], *(self.ended.settled(k) if self.ended is not None else ())]
+
+    def _given(self, k: int) -> list[Pattern]:
+        """Everything that one side has promised, as far as it still matters."""
+        return [*self.given[k], *(self.ended.given(k) if self.ended is not None else ())]
 
     def _useful(self, k: int, patterns: Sequence[Pattern]) -> list[Pattern]:
         """New promises of one input that speak of its key and time alone, by themselves or with earlier ones."""
@@ -117,13 +169,15 @@ class JoinBehaviour(Behaviour):
                 free: Pattern | None = None
                 if answer.rows == 0:
                     free = pattern
-                elif answer.least is not None:
+                elif answer.latest is not None and self.meeting.is_outlived(k):
+                    self.waiting.append((k, pattern, answer.latest))
+                elif not side.speaks_of_keys_alone(pattern):
+                    self.held_up[k] = self.held_up[k].add(pattern)
+                if answer.least is not None:
                     # Up to the first of those that still wait.
                     (name,) = pattern.restricted
                     bound = less(from_tick(answer.least, unit_of(side.schema.type_of(name))))
                     free = Pattern.by_name(side.schema, {name: bound})
-                elif answer.latest is not None:
-                    self.waiting.append((k, pattern, answer.latest))
                 lifted = None if free is None else side.lift(free, self.meeting.output)
                 if lifted is not None and not self.said.covers(lifted):
                     self.free.append(lifted)
@@ -157,11 +211,20 @@ class JoinBehaviour(Behaviour):
 
     def orders(self) -> Orders:
         release = tuple(maximal(f) for f in self.fresh)
+        for k, released in enumerate(release):
+            if released and self.held_up[k]:
+                # What held them up may be gone.
+                self.asking[k] += self.held_up[k]
+                self.held_up[k] = PunctuationSet(self.meeting.sides[k].schema)
         self.fresh = [[] for _ in self.fresh]
         self.asked = [[q for p in maximal(a) for q in _each(p)] for a in self.asking]
         self.asking = [[] for _ in self.asking]
-        settled = tuple(self.settled)
-        self._forget()  # Only now: events of this very epoch may be of keys that end with it.
+        settled = tuple(
+            PunctuationSet(side.schema, maximal((*self._settled(k), *release[k], *self.done[k])))
+            for k, side in enumerate(self.meeting.sides)
+        )
+        self.done = [[] for _ in self.done]
+        self._forget()
         return Orders(release, settled, tuple(tuple(a) for a in self.asked))
 
     def _forget(self) -> None:
@@ -190,8 +253,10 @@ class JoinBehaviour(Behaviour):
             "said": self.said.to_json(),
             "asked": [[p.to_json() for p in a] for a in self.asked],
             "waiting": [[k, p.to_json(), t] for k, p, t in self.waiting],
+            "held_up": [h.to_json() for h in self.held_up],
             "free": [p.to_json() for p in self.free],
             "joint": [d.to_json() for d in self.describers],
+            "ended": [] if self.ended is None else self.ended.to_json(),
         }
 
     def restore(self, stored: Mapping[str, Any]) -> None:
@@ -201,7 +266,7 @@ class JoinBehaviour(Behaviour):
             return [PunctuationSet.from_json(x, s) for x, s in zip(listed, schemas, strict=True)]
 
         self.given, self.settled = sets(stored["given"]), sets(stored["settled"])
-        self.useful = sets(stored["useful"])
+        self.useful, self.held_up = sets(stored["useful"]), sets(stored["held_up"])
         self.toward = [sets(row) for row in stored["toward"]]
         self.said = PunctuationSet.from_json(stored["said"], self.meeting.output)
         self.asked = [[Pattern.from_json(p, s) for p in a] for a, s in zip(stored["asked"], schemas, strict=True)]
@@ -209,6 +274,8 @@ class JoinBehaviour(Behaviour):
         self.free = [Pattern.from_json(p, self.meeting.output) for p in stored["free"]]
         for describer, record in zip(self.describers, stored["joint"], strict=True):
             describer.restore(record)
+        if self.ended is not None:
+            self.ended.restore(stored["ended"])
 
 
 class RowsJoinBehaviour(Behaviour):

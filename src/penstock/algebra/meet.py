@@ -106,6 +106,11 @@ class Meeting:
         result = Pattern.by_name(other.schema, {n: fitted(r, other.schema.type_of(n)) for n, r in found.items()})
         return None if result.is_empty else result
 
+    def is_outlived(self, k: int) -> bool:
+        """Whether rows of an input are settled by time alone, once that of all others has come far enough."""
+        others = (h for h in range(len(self.sides)) if h != k)
+        return self.sides[k].time is not None and all(self.reach[k, h][1] is not None for h in others)
+
 
 def meeting_of(operator: Join | MultiJoin) -> Meeting:
     """What matters for meeting, from the definition of a join."""
