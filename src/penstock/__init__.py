@@ -9,6 +9,8 @@ window_start timestamp, segment int, mean double
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
 from penstock.algebra.multiway import JoinStatistics, join
@@ -25,6 +27,19 @@ from penstock.engine.sink import console, deliver, json_lines, memory, parquet
 from penstock.engine.stream import Stream, from_spark, generate, stream
 from penstock.errors import PenstockError, UserError
 
+if TYPE_CHECKING:
+    from penstock.engine.check_spark import check_spark
+
+
+def __getattr__(name: str) -> Any:
+    """What is about plain Spark is loaded when it is asked for."""
+    if name == "check_spark":
+        from penstock.engine.check_spark import check_spark
+
+        return check_spark
+    raise AttributeError(f"module 'penstock' has no attribute '{name}'")
+
+
 __all__ = [
     "JoinStatistics",
     "Measured",
@@ -40,6 +55,7 @@ __all__ = [
     "UserError",
     "Window",
     "__version__",
+    "check_spark",
     "console",
     "deliver",
     "from_spark",

@@ -31,6 +31,26 @@ class Finding:
     def safe(self) -> bool:
         return self.state != "unbounded" and self.output != "held back"
 
+    @property
+    def mark(self) -> str:
+        """✓ safe, ✗ not, ? for what only the data knows."""
+        return "✗" if not self.safe else "?" if self.state == "as the data says" else "✓"
+
+    @property
+    def verdict(self) -> str:
+        """What is to be expected, in a few words."""
+        if self.state == "unbounded":
+            return "state grows for ever" + (", results are held back" if self.output == "held back" else "")
+        if self.output == "held back":
+            return "results are held back for ever"
+        return "safe if the data says enough" if self.state == "as the data says" else "safe"
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """What there is to say about it, each with its label."""
+        labelled = (("why", self.why), ("needs", self.needs), ("assumes", self.assumes))
+        return [(label, text) for label, texts in labelled for text in texts]
+
 
 @dataclass(frozen=True)
 class Fix:
@@ -40,10 +60,28 @@ class Fix:
     declaration: str
     helps: tuple[str, ...] = ()
 
+    @property
+    def short(self) -> str:
+        """On one line, without the alternatives that are named behind a `#`."""
+        return "; ".join(line.partition("  #")[0].rstrip() for line in self.declaration.splitlines())
+
 
 @dataclass(frozen=True)
 class Report:
-    """The whole verdict. `edges` gives the scheme behind every operator, in words."""
+    """The whole verdict. `edges` gives the scheme behind every operator, in words.
+
+    >>> found = Finding("aggregate-1", "count(*) AS n by trip", "unbounded", "held back", ("groups never leave",))
+    >>> print(Report((found,), {"aggregate-1": "no punctuation"}, (Fix("rides", "rides = rides.ends()"),)))
+    unsafe: aggregate-1: state grows for ever, results are held back
+    <BLANKLINE>
+      operator     state      output     promises on
+    ✗ aggregate-1  unbounded  held back  no punctuation
+        count(*) AS n by trip
+        why: groups never leave
+    <BLANKLINE>
+    To make it safe, declare:
+      rides = rides.ends()
+    """
 
     findings: tuple[Finding, ...]
     edges: dict[str, str] = field(default_factory=dict)
@@ -58,8 +96,55 @@ class Report:
         """The first operator, in the direction of the stream, that breaks it."""
         return next((f for f in self.findings if not f.safe), None)
 
+    @property
+    def verdict(self) -> str:
+        """The answer, on one line."""
+        if (first := self.culprit) is not None:
+            others = sum(not f.safe for f in self.findings) - 1
+            return f"unsafe: {first.operator}: {first.verdict}" + (f", and {others} more" if others else "")
+        unsure = [f.operator for f in self.findings if f.state == "as the data says"]
+        if unsure:
+            return f"safe if the data says enough: {', '.join(unsure)} must be told in band, and no scheme is declared"
+        return "safe: state stays bounded, and every result appears"
+
+    @property
+    def remedy(self) -> str:
+        """The words before the fixes. There may be operators that no declaration helps."""
+        helped = self.fixes[0].helps if self.fixes else ()
+        whole = not helped or all(f.safe or f.operator in helped for f in self.findings)
+        what = "To make it safe" if whole else f"To make {', '.join(helped)} safe"
+        return f"{what}, declare" + (" one of:" if len(self.fixes) > 1 else ":")
+
     def __bool__(self) -> bool:
         return self.safe
 
+    def __str__(self) -> str:
+        rows = [("operator", "state", "output", "promises on")]
+        rows += [(f.operator, f.state, f.output, shortened(self.edges.get(f.operator, ""))) for f in self.findings]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = [self.verdict, ""]
+        for i, row in enumerate(rows):
+            mark = self.findings[i - 1].mark if i else " "
+            cells = [text.ljust(width) for text, width in zip(row[:3], widths, strict=True)]
+            lines.append("  ".join([f"{mark} {cells[0]}", *cells[1:], row[3]]).rstrip())
+            if i and (notes := self.findings[i - 1].notes):
+                lines.append(f"    {self.findings[i - 1].detail}")
+                lines += [f"    {label}: {text}" for label, text in notes]
+        if self.fixes:
+            lines += ["", self.remedy]
+            for i, fix in enumerate(self.fixes):
+                lines += ["  or"] if i else []
+                lines += [f"  {line}" for line in fix.declaration.splitlines()]
+        return "\n".join(lines)
+
     def to_json(self) -> dict[str, Any]:
-        return {"safe": self.safe, **asdict(self)}
+        first = self.culprit
+        return {"safe": self.safe, "culprit": None if first is None else first.operator, **asdict(self)}
+
+
+def shortened(text: str, width: int = 60) -> str:
+    """
+    >>> shortened("ts up to; trip: each value", 10)
+    'ts up to …'
+    """
+    return text if len(text) <= width else text[: width - 1].rstrip(" ;") + " …"

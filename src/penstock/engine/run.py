@@ -23,6 +23,7 @@ from penstock.algebra.duration import parse_duration
 from penstock.algebra.operator import Operator, Sink
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
+from penstock.engine.admission import Admission
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.epoch import TUNABLE, Driver, Settings, check_setting
 from penstock.engine.lock import Lock
@@ -98,6 +99,7 @@ class Run:
         settings: Settings,
         spark: SparkSession,
         listener: Callable[[Progress], None] | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.target = target
         self.trigger = trigger
@@ -134,6 +136,9 @@ class Run:
             )
             self.driver.hurried = trigger.kind != "once"
             self.driver.recover()
+            if admission is not None:
+                admission.record(storage)
+                self.warnings.extend(admission.warnings)
         except BaseException:
             self._release()
             raise
@@ -228,6 +233,7 @@ class Run:
 
     @property
     def warnings(self) -> list[str]:
+        """What its user should know: state that is not released, tables that could not be read anew, repairs."""
         return self.driver.checkpoint.warnings
 
     def wait(self, timeout: float | None = None) -> Self:

@@ -15,6 +15,9 @@ from penstock.algebra.operator import Source
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Generated, Inbox
 from penstock.algebra.types import coerce_value
+from penstock.contracts.check import check
+from penstock.contracts.report import Report
+from penstock.engine.admission import admit
 from penstock.engine.epoch import Settings, check_setting
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
@@ -40,7 +43,24 @@ _GENERATED = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream(builder.Stream):
-    """A stream of events: build a query by chaining calls, then `start` it."""
+    """A stream of events: build a query by chaining calls, `check` it, then `start` it."""
+
+    def check(self, *, bounded: bool = False) -> Report:
+        """Whether, operator by operator, state stays bounded and every result appears; and what to declare if not.
+
+        Nothing is read and nothing started. `bounded` is the question for runs that end by themselves: there,
+        streams that say `ends()` release everything at the end. The report is true if the query is safe.
+
+        >>> rides = stream("rides", "ts timestamp, trip int", time="ts").disorder("5 s")
+        >>> bool(rides.window("1 min").group_by("trip").agg(n="count(*)").check())
+        True
+        >>> report = rides.group_by("trip").agg(n="count(*)").check()
+        >>> print(report.verdict)
+        unsafe: aggregate-1: state grows for ever, results are held back
+        >>> print(report.fixes[0].short)
+        rides = rides.punctuate(ps.Punctuate.after("trip", "1 h"))
+        """
+        return check(self.plan, bounded=bounded)
 
     def start(
         self,
@@ -53,12 +73,16 @@ class Stream(builder.Stream):
         spark: SparkSession | None = None,
         master: str | None = None,
         listener: Callable[[Progress], None] | None = None,
+        allow_unbounded: str | None = None,
         **settings: Any,
     ) -> Run:
         """Start the query and return its handle.
 
         `checkpoint` is the folder from which a later start goes on; without one it lies beside a file sink, and is
         thrown away with other sinks. Settings: `max_rows` and `max_bytes` per epoch, `buckets`, `memory` per task.
+
+        A query that would run until it is stopped, and keep state or hold results back for ever, is refused (see
+        `check`), unless `allow_unbounded` says why that is fine. A bounded run gets a line in `warnings` instead.
         """
         if not isinstance(sink, Target):
             raise UserError(f"start(sink={sink!r}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…")
@@ -68,6 +92,7 @@ class Stream(builder.Stream):
         for name, value in settings.items():
             check_setting(name, value)
         chosen = parse_trigger(trigger, every)
+        admission = admit(self.plan, bounded=chosen.bounded, allow_unbounded=allow_unbounded)
         if spark is None:
             from penstock.engine.session import spark_session
 
@@ -81,6 +106,7 @@ class Stream(builder.Stream):
             settings=Settings(**settings),
             spark=spark,
             listener=listener,
+            admission=admission,
         )
 
     def collect(self, **options: Any) -> pa.Table:

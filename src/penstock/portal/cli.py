@@ -15,6 +15,7 @@ from rich.table import Table
 
 import penstock
 from penstock.algebra.pattern import Pattern
+from penstock.engine.admission import admit, insisted
 from penstock.engine.run import BESIDE_SINK, parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
@@ -73,6 +74,9 @@ def run(
     max_bytes: Annotated[int | None, typer.Option(min=1, help="Most bytes an epoch takes.")] = None,
     buckets: Annotated[int | None, typer.Option(min=1, help="Parts of the state; fixed by the first run.")] = None,
     dead_letters: Annotated[str | None, typer.Option(help="Folder for events that were not let in.")] = None,
+    allow_unbounded: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Run it though state grows for ever; say why that is fine.")
+    ] = None,
     master: Master = None,
     packed: Annotated[str | None, typer.Option(help="Archive made by 'penstock pack', for workers.")] = None,
     as_json: Json = False,
@@ -88,6 +92,7 @@ def run(
         "max_bytes": max_bytes,
         "buckets": buckets,
         "dead_letters": dead_letters,
+        "allow_unbounded": allow_unbounded,
     }
     options = {**script.settings, **{k: v for k, v in given.items() if v is not None}}
     if trigger is not None or every is not None:  # the command line replaces what the file says about epochs, whole
@@ -97,6 +102,8 @@ def run(
     sink = _sink(script, as_json, quiet)
     at = options.get("checkpoint") or (below(sink.home, BESIDE_SINK) if sink.home is not None else None)
     check_sources(script.query, at, bounded=chosen.bounded)
+    # Before Spark starts, which takes a while.
+    admit(script.query.plan, bounded=chosen.bounded, allow_unbounded=options.get("allow_unbounded"))
     watch = Watch(script.title, mode, Console())
     wanted = master or options.pop("master", None)
     options.pop("master", None)
@@ -171,6 +178,42 @@ def explain(
 
 @app.command()
 @complaining
+def check(
+    file: File,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGUMENTS]…", help="With --spark: what the script is called with.")
+    ] = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="A plain PySpark script: its streaming queries are checked, not started.")
+    ] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Print only the declarations to add.")] = False,
+    bounded: Annotated[
+        bool, typer.Option("--bounded", help="For runs that end by themselves (once, available_now).")
+    ] = False,
+    output_mode: Annotated[
+        str | None, typer.Option(help="With --spark: of DataFrames that the script does not start itself.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Does state stay bounded, does every result appear? Operator by operator; exit code 1 if not."""
+    from penstock.portal.check import check_file, check_spark_script, show
+
+    if spark and bounded:
+        raise UserError("--bounded with --spark", hint="leave it out: Spark has no end of a stream that releases state")
+    if not spark and (arguments or output_mode is not None):
+        what = arguments[0] if arguments else "--output-mode"
+        raise UserError(f"'{what}' is for Spark scripts", hint=f"penstock check --spark {file} …")
+    mode = "append" if output_mode is None else output_mode
+    checked = check_spark_script(file, arguments or (), mode) if spark else [check_file(file, bounded=bounded)]
+    if not quiet:
+        show(checked, Console(), "json" if as_json else "fix" if fix else "report")
+    if not all(c.report.safe for c in checked):
+        raise typer.Exit(1)
+
+
+@app.command()
+@complaining
 def trace(
     file: File,
     rows: Annotated[int, typer.Option(help="Events taken from each source.")] = 20,
@@ -241,6 +284,7 @@ def state(
                 "units": [asdict(u) for u in units],
                 "frontiers": [asdict(f) for f in frontiers],
                 "ended": list(manifest.ended),
+                "allowed_unbounded": insisted(snapshot.storage),
             }
         )
         return
@@ -264,6 +308,8 @@ def state(
     totals = manifest.totals
     dead = ", ".join(f"{reason} {count:,}" for reason, count in sorted(totals.get("dead", {}).items())) or "none"
     print(f"rows in {totals.get('rows_in', 0):,}, out {totals.get('rows_out', 0):,}, dead letters: {dead}")
+    if (allowed := insisted(snapshot.storage)) is not None:
+        print(f"allowed to grow for ever ({', '.join(allowed['operators'])}): {allowed['reason']}")
 
 
 def _print_table(table: pa.Table, as_json: bool, limit: int = 200) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -49,7 +50,8 @@ class Script:
 
 def load(spec: str) -> Script:
     """Run a query file, given as `file.py` or `file.py:name`, and take what it defines."""
-    path, name = _parse(spec)
+    path, chosen = parse_spec(spec)
+    name = chosen or "query"
     module = _execute(path)
     defined = vars(module)
     streams = [n for n, v in defined.items() if isinstance(v, Stream)]
@@ -69,11 +71,12 @@ def load(spec: str) -> Script:
     return Script(path, name, found, sink, dict(settings))
 
 
-def _parse(spec: str) -> tuple[Path, str]:
+def parse_spec(spec: str) -> tuple[Path, str | None]:
+    """The file, and the name if there is one, of `file.py:name`."""
     head, colon, name = spec.rpartition(":")
     if colon and name.isidentifier() and head.endswith(".py"):
         return _existing(Path(head)), name
-    return _existing(Path(spec)), "query"
+    return _existing(Path(spec)), None
 
 
 def _existing(path: Path) -> Path:
@@ -101,8 +104,17 @@ def _execute(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     before = set(sys.modules)
     sys.modules[name] = module
-    try:
+    with complaining_about(path):
         spec.loader.exec_module(module)
+    _ship_with_query(set(sys.modules) - before, path.parent)
+    return module
+
+
+@contextmanager
+def complaining_about(path: Path) -> Iterator[None]:
+    """What goes wrong within the block is a mistake in this file: said with its line, without a stack trace."""
+    try:
+        yield
     except SyntaxError as error:
         where = Path(error.filename or path).name
         text = f": {error.text.strip()}" if error.text else ""
@@ -113,12 +125,12 @@ def _execute(path: Path) -> ModuleType:
     except UnicodeDecodeError:
         raise UserError(f"'{path.name}' is not Python source in UTF-8", hint="name a query file") from None
     except (Exception, SystemExit) as error:
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        # What comes from Java has its stack trace in its text.
+        first = str(error).partition("\n\tat ")[0].partition("JVM stacktrace")[0].strip()
+        said = f"{type(error).__name__}: {first}" if first else type(error).__name__
         raise UserError(
             f"{_place(path, error)}: {said}", hint=f"the query file must run by itself: python {path.name}"
         ) from None
-    _ship_with_query(set(sys.modules) - before, path.parent)
-    return module
 
 
 def _place(path: Path, error: BaseException) -> str:

@@ -1,0 +1,146 @@
+"""The command `penstock check`: reports for people, in colour where there is a terminal, and for machines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from penstock.contracts.report import Finding, Report, shortened
+from penstock.errors import UserError
+from penstock.portal.script import load
+from penstock.portal.watch import say_json
+
+#: What is fine, what only the data knows, and what is not.
+_COLOURS = {"✓": "green", "?": "yellow", "✗": "red"}
+_BAD = ("unbounded", "held back")
+Form = Literal["report", "fix", "json"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A query and the verdict on it. To Spark, fixes are lines to add, all of them, rather than alternatives."""
+
+    title: str
+    report: Report
+    spark: bool = False
+    output_mode: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        mode = {} if self.output_mode is None else {"output_mode": self.output_mode}
+        return {"query": self.title, **mode, **self.report.to_json()}
+
+
+def check_file(spec: str, *, bounded: bool = False) -> Checked:
+    """The verdict on the query of a query file."""
+    script = load(spec)
+    return Checked(script.title, script.query.check(bounded=bounded))
+
+
+def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: str = "append") -> list[Checked]:
+    """The verdicts on the streaming queries of a PySpark script, which are not started."""
+    try:
+        from penstock.engine.check_spark import check_spark
+    except ImportError as error:
+        if error.name != "penstock.engine.check_spark":
+            raise
+        raise UserError("this Penstock cannot check Spark queries", hint="install it anew") from None
+    from penstock.portal.spark_script import find
+
+    file = spec.rpartition("/")[2].partition(":")[0]
+    return [
+        Checked(f"{file}: {found.place}", check_spark(found.frame, found.output_mode), True, found.output_mode)
+        for found in find(spec, arguments, output_mode)
+    ]
+
+
+def show(checked: Sequence[Checked], console: Console, form: Form) -> None:
+    """Print the verdicts: as a table on a terminal, else as plain text; one JSON object per query and line."""
+    for i, one in enumerate(checked):
+        if form == "json":
+            say_json(one.to_json())
+        elif form == "fix":
+            _print_fixes(one)
+        elif console.is_terminal:
+            console.print(drawn(one), highlight=False)
+        else:
+            print(*([""] if i else []), f"{one.title}: {one.report}", sep="\n")
+
+
+def _print_fixes(one: Checked) -> None:
+    lines = list(fix_lines(one))
+    if lines:
+        print(*lines, sep="\n")
+    elif not one.report.safe:
+        first = one.report.culprit
+        assert first is not None
+        needs = "; ".join(first.needs) or first.verdict
+        print(f"{one.title}: no declaration helps {first.operator}: {needs}", file=sys.stderr)
+
+
+def fix_lines(one: Checked) -> Iterator[str]:
+    """What to add, ready to be pasted: for a Penstock query the best fix, with the others as comments."""
+    report = one.report
+    if one.spark:
+        for fix in report.fixes:
+            yield f"{fix.declaration}  # on {fix.stream}, for {', '.join(fix.helps)}"
+        helped = {operator for fix in report.fixes for operator in fix.helps}
+        for found in report.findings:
+            if not found.safe and found.operator not in helped:
+                yield from (f"# {found.operator}: {need}" for need in found.needs)
+        return
+    for i, fix in enumerate(report.fixes):
+        yield from (f"# or: {line}" if i else line for line in fix.declaration.splitlines())
+
+
+def drawn(one: Checked) -> RenderableType:
+    """The verdict for a terminal."""
+    report = one.report
+    mark = "✗" if not report.safe else "?" if any(f.mark == "?" for f in report.findings) else "✓"
+    heading = Text.assemble((f"{mark} {one.title}", f"bold {_COLOURS[mark]}"), ": ", report.verdict)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("operator", overflow="fold", min_width=16)
+    table.add_column("state")
+    table.add_column("output")
+    table.add_column("why, and what it needs", overflow="fold", ratio=1)
+    for found in report.findings:
+        colour = _COLOURS[found.mark]
+        name = Text.assemble((f"{found.mark} {found.operator}", colour if found.mark != "✓" else ""))
+        if found.detail and found.notes:
+            name.append(f"\n  {found.detail}", style="dim")
+        table.add_row(name, _cell(found.state), _cell(found.output), _notes(found, report, one.spark))
+    parts: list[RenderableType] = [heading, Padding(table, (1, 0, 0, 2))]
+    if report.fixes and not one.spark:
+        parts.append(Padding(Text(report.remedy, style="bold"), (1, 0, 0, 0)))
+        for i, fix in enumerate(report.fixes):
+            parts += [Text("  or", style="dim")] if i else []
+            parts += [_code(line) for line in fix.declaration.splitlines()]
+    return Group(*parts, "")
+
+
+def _cell(text: str) -> Text:
+    colour = "red" if text in _BAD else "yellow" if text == "as the data says" else ""
+    return Text(text, style=colour)
+
+
+def _notes(found: Finding, report: Report, spark: bool) -> Text:
+    lines = []
+    for label, text in found.notes:
+        said = "add" if spark and label == "needs" else label
+        style = "bold" if label == "needs" else "yellow" if label == "assumes" else ""
+        lines.append(Text.assemble((f"{said}: ", "dim"), (text, style)))
+    if not found.notes and (passed := report.edges.get(found.operator)):
+        lines.append(Text(f"promises on: {shortened(passed)}", style="dim"))
+    return Text("\n").join(lines)
+
+
+def _code(line: str) -> Text:
+    code, hash, rest = line.partition("  #")
+    return Text.assemble("  ", (code, "green"), (hash + rest, "dim"), overflow="fold")
