@@ -44,6 +44,24 @@ def test_a_promise_goes_out_once_nothing_holds_it_up(name: str, max_rows: int | 
     assert difference(found.rows, on_reference(case).rows) == ([], [])
 
 
+#: One side has ended a key, the other ends it right behind an event of it, and both alone or with others.
+ENDS = [("[*, 'b', *, *]", "[*, <= 'c', *, *]"), ("[*, <= 'c', *, *]", "[*, 'b', *, *]"), ("[*, 'b', *, *]",) * 2]
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "anti"])
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_event_right_before_the_end_of_its_key_leaves_with_it(
+    how: str, ends: tuple[str, str], swapped: bool
+) -> None:
+    names = ("t", "s") if swapped else ("s", "t")
+    first = feed(names[0], ends[0], event("x", 0))
+    second = feed(names[1], event("y", 1), event("y", 2), event("b", 3), ends[1])
+    case = Case(f"s.join(t, 'k', {how!r})", (first, second) if names[0] == "s" else (second, first))
+    found = on_kernels(case, Cut(max_rows=2, buckets=1))
+    assert difference(found.rows, on_reference(case).rows) == ([], [])
+
+
 @given(join_cases(ends=False), cuts())
 @settings(max_examples=60)
 def test_what_is_told_before_the_end_is_true(case: Case, cut: Cut) -> None:

@@ -47,8 +47,9 @@ class JoinBehaviour(Behaviour):
         self.held_up = [PunctuationSet(s.schema) for s in sides]
         self.free: list[Pattern] = []
         self.ended = EndedKeys(self.meeting) if len(sides) == 2 else None
-        #: Keys that both have ended by now: events of this very epoch may still be of them.
+        #: Keys that both have ended by now, as sets and otherwise: events of this very epoch may still be of them.
         self.done: list[list[Pattern]] = [[] for _ in sides]
+        self.over: list[list[Pattern]] = [[] for _ in sides]
 
     # --- new promises -------------------------------------------------------------------------------------------
 
@@ -70,9 +71,7 @@ class JoinBehaviour(Behaviour):
             self.given[k] = self.given[k].add(*new[k])
             self.fresh[k] += settled[k]
             self.asking[k] += [p for p in new[k] if self._worth_asking(k, p)]
-            if self.ended is not None:
-                for s in settled[k]:
-                    self.ended.forget(k, s)
+            self.over[k] += settled[k]
         for k, ends in enumerate(listed):
             for position, values in ends.items():
                 out += self._end(k, position, values)
@@ -95,8 +94,7 @@ class JoinBehaviour(Behaviour):
             done = self.ended.pattern(k, position, both)
             self.done[k].append(done)
             out += self._lifted(k, [done])
-        for s in self.settled[k]:
-            self.ended.forget(k, s)
+        self.over[k] += self.settled[k]
         if theirs is not None:
             self.fresh[1 - k].append(theirs)
             out += self._lifted(1 - k, [p.intersect(theirs) for p in self.given[1 - k]])
@@ -225,6 +223,11 @@ class JoinBehaviour(Behaviour):
         )
         self.done = [[] for _ in self.done]
         self._forget()
+        if self.ended is not None:
+            for k, patterns in enumerate(self.over):
+                for p in maximal(patterns):
+                    self.ended.forget(k, p)
+        self.over = [[] for _ in self.over]
         return Orders(release, settled, tuple(tuple(a) for a in self.asked))
 
     def _forget(self) -> None:
