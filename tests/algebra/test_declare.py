@@ -14,6 +14,7 @@ from penstock.algebra.source import (
     Adaptive,
     After,
     Bounds,
+    Declared,
     Disorder,
     Domain,
     Every,
@@ -114,3 +115,53 @@ def test_the_order_of_an_attribute_is_declared_once() -> None:
 def test_a_policy_is_declared_before_operators() -> None:
     with pytest.raises(UserError, match="declares something about a source"):
         TRIPS.where("trip > 3").punctuate(Punctuate.once("trip"))
+
+
+# --- schemes of what comes in band ------------------------------------------------------------------------------------
+
+MARKED = TRIPS.punctuated()
+
+
+def declared(stream: Stream) -> tuple[object, ...]:
+    (found,) = [p for p in promises(stream) if isinstance(p, Declared)]
+    return found.templates
+
+
+def test_a_scheme_in_words_or_as_a_template() -> None:
+    both = ((("ts", "+"), ("trip", "#")),)
+    assert declared(MARKED.scheme(ts="up to", trip="value")) == both
+    assert declared(MARKED.scheme(trip="each value", ts="Up To", zone="any")) == both
+    assert declared(MARKED.scheme("[[trip:#, ts:+, zone:-]]")) == both
+    assert declared(MARKED.scheme(TRIP="range")) == ((("trip", "range"),),)
+
+
+def test_schemes_add_up_in_one_promise() -> None:
+    one = MARKED.scheme(trip="value").scheme("[[ts:+]]", "[[zone:#]]").scheme(trip="value")
+    assert declared(one) == ((("trip", "#"),), (("ts", "+"),), (("zone", "#"),))
+    assert str(promises(one)[-1]) == "scheme [[trip:#]], [[ts:+]], [[zone:#]]"
+    assert promises(one)[0] == InBand()
+
+
+@pytest.mark.parametrize(
+    ("texts", "classes", "message"),
+    [
+        (("[ts:+]",), {}, "is no template"),
+        (("[[ts]]",), {}, "is no template"),
+        (("[[]]",), {}, "is no template"),
+        (("[[ts:*, zone:-]]",), {}, "restricts nothing"),
+        ((), {}, "restricts nothing"),
+        ((), {"trip": "sometimes"}, "'trip' is 'sometimes'"),
+        ((), {"trip": 4}, "'trip' is 4"),
+        ((), {"tripp": "value"}, "did you mean 'trip'"),
+    ],
+)
+def test_schemes_that_say_nothing_sensible(texts: tuple[str, ...], classes: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        MARKED.scheme(*texts, **classes)
+
+
+def test_a_scheme_is_about_punctuation_in_band() -> None:
+    with pytest.raises(UserError, match=r"none are declared.*punctuated\(\) first"):
+        TRIPS.disorder("1 s").scheme(trip="value")
+    with pytest.raises(UserError, match="declares something about a source"):
+        MARKED.where("trip > 3").scheme(trip="value")

@@ -17,16 +17,19 @@ from penstock.algebra.operator import Distinct, Source
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Adaptive, Disorder, EndOfSource, InBand
 from penstock.contracts.flow import Origin, Verdict
-from penstock.contracts.offering import weigh
+from penstock.contracts.offering import Memo, weigh
 from penstock.contracts.report import Fix
 from penstock.contracts.template import Class, Scheme, Template
 
-#: How many verdicts on single operators a search may ask for: it is cut short rather than slow.
-_VERDICTS = 30_000
+#: How many verdicts on single operators a search may ask for, and how many of them anew: it is cut short rather than
+#: slow. What it offers then makes the plan safe all the same, but perhaps something smaller would too.
+_VERDICTS, _NEW = 40_000, 3_000
 #: How many declarations a fix may have besides those that no fix can do without.
 _FREE = 4
 #: How many alternatives are offered.
 _OFFERED = 4
+#: Of this rank are templates that are offered only where nothing else helps: a key that only grows.
+_UNUSUAL = 5
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,9 @@ class _Search:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.schemas = {s.name: s.schema for s in _sources(plan)}
-        self.left = _VERDICTS // max(len(plan.nodes), 1)
-        now = weigh(plan)
+        self.memo: Memo = {}
+        self.asked = 0
+        now = weigh(plan, memo=self.memo)
         self.unsafe = {i for i, v in now.items() if not v.safe}
         self.candidates = _candidates(plan, now) if self.unsafe else []
         after = self._verdicts(self.candidates) if self.candidates else now
@@ -86,35 +90,63 @@ class _Search:
     def smallest(self) -> list[tuple[Candidate, ...]]:
         if not self.target:
             return []
-        needed = [c for c in self.candidates if not self._works([d for d in self.candidates if d is not c])]
-        if self._works(needed):
-            return [tuple(needed)] if needed else []
+        return self._exactly() or [self._guessed()]
+
+    def _exactly(self) -> list[tuple[Candidate, ...]]:
+        """All sets of the least size that work; nothing if that takes too long."""
+        needed: list[Candidate] = []
+        if len(self.candidates) * len(self.plan.nodes) > _NEW:
+            return []
+        for c in self.candidates:
+            if self._spent:
+                return []
+            if not self._works([d for d in self.candidates if d is not c]):
+                needed.append(c)
         free = [c for c in self.candidates if c not in needed]
-        for size in range(1, _FREE + 1):
+        for size in range(_FREE + 1):
             found: list[tuple[Candidate, ...]] = []
             for more in combinations(free, size):
-                if self.left <= 0:
+                if self._spent:
                     break
                 if self._works([*needed, *more]):
                     found.append((*needed, *more))
             if found:
-                return sorted(found, key=self._cost)[:_OFFERED]
+                usual = [chosen for chosen in found if all(c.rank < _UNUSUAL for c in chosen)]
+                return sorted(usual or found, key=self._cost)[:_OFFERED]
         return []
 
-    def _cost(self, chosen: Sequence[Candidate]) -> tuple[int, int]:
+    def _guessed(self) -> tuple[Candidate, ...]:
+        """Time everywhere, or else the ends of keys, or else all; without what turns out to be superfluous."""
+        ranks = sorted({c.rank for c in self.candidates})
+        guesses = [[c for c in self.candidates if c.rank == r] for r in ranks] + [self.candidates]
+        chosen = next(g for g in guesses if self._works(g))
+        for c in reversed(chosen):
+            if self._spent:
+                break
+            if self._works(rest := [d for d in chosen if d is not c]):
+                chosen = rest
+        return tuple(chosen)
+
+    @property
+    def _spent(self) -> bool:
+        return self.asked > _VERDICTS or len(self.memo) > _NEW
+
+    def _cost(self, chosen: Sequence[Candidate]) -> tuple[int, int, int]:
+        """Usual ones first, of one kind before mixed ones, and what assumes least of the data."""
         verdicts = self._verdicts(chosen)
-        return sum(c.rank for c in chosen), len({a for v in verdicts.values() for a in v.assumes})
+        assumed = len({a for v in verdicts.values() for a in v.assumes})
+        return len({c.how for c in chosen}), sum(c.rank for c in chosen), assumed
 
     def _works(self, chosen: Iterable[Candidate]) -> bool:
         verdicts = self._verdicts(chosen)
         return all(verdicts[i].safe for i in self.target)
 
     def _verdicts(self, chosen: Iterable[Candidate]) -> dict[str, Verdict]:
-        self.left -= 1
+        self.asked += len(self.plan.nodes)
         more: dict[str, list[Template]] = {}
         for c in chosen:
             more.setdefault(c.stream, []).append(Template.of(self.schemas[c.stream], {c.attribute: c.how}))
-        return weigh(self.plan, {name: Scheme.of(*templates) for name, templates in more.items()})
+        return weigh(self.plan, {name: Scheme.of(*templates) for name, templates in more.items()}, self.memo)
 
 
 def _candidates(plan: Plan, verdicts: dict[str, Verdict]) -> list[Candidate]:
@@ -136,8 +168,10 @@ def _candidates(plan: Plan, verdicts: dict[str, Verdict]) -> list[Candidate]:
         t = source.schema.type_of(origin.attribute)
         is_time = origin.attribute in source.schema.times
         if pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t):
-            found[Candidate(origin.stream, origin.attribute, "+", 0 if is_time else 1 if origin.label else 5)] = None
-        if not is_time and not origin.label:
+            found[
+                Candidate(origin.stream, origin.attribute, "+", 0 if is_time else 1 if origin.label else _UNUSUAL)
+            ] = None
+        if not is_time and not origin.label and not pa.types.is_floating(t):
             found[Candidate(origin.stream, origin.attribute, "#", 2)] = None
     return sorted((c for c in found if frozenset({(c.attribute, c.how)}) not in known[c.stream]), key=lambda c: c.rank)
 
@@ -166,7 +200,9 @@ def _declared(source: Source, candidate: Candidate) -> str:
             return f"{start}.disorder({slack}{on})"
         return f'{start}.punctuate(ps.Punctuate.sorted_by("{a}"))'
     in_band = f".punctuated().scheme({_keyword(a, word)})"
-    if any(isinstance(p, Disorder | Adaptive) for p in source.promises):
+    times = source.schema.times
+    known = {p.attribute for p in source.promises if isinstance(p, Disorder | Adaptive)}
+    if len(times) == 1 and times[0] in known and pa.types.is_timestamp(source.schema.type_of(times[0])):
         return f'{start}.punctuate(ps.Punctuate.after("{a}", "1 h"))  # or .once("{a}"), or {in_band}'
     return f'{start}.punctuate(ps.Punctuate.once("{a}"))  # or .after("{a}", …), or {in_band}'
 

@@ -94,8 +94,8 @@ class Flow:
         found = []
         for name in dict.fromkeys(attributes):
             how = _SAID["+" if self.is_time(name) else "#"]
-            origins = self.origins.get(name, ())
-            found += [f"{o.stream}: {how.format(o.attribute)}" for o in origins if o.stream] or [how.format(name)]
+            told = [f"{o.stream}: {how.format(o.attribute)}" for o in self.origins.get(name, ()) if o.stream]
+            found += told or [f"`{name}` is computed on the way: no promise of a source reaches it"]
         return tuple(dict.fromkeys(found))
 
 

@@ -37,19 +37,30 @@ from penstock.contracts.template import Scheme
 _NAMED = 3
 
 
-def weigh(plan: Plan, more: Mapping[str, Scheme] | None = None) -> dict[str, Verdict]:
+#: Verdicts by operator, by what arrives there.
+Memo = dict[tuple[object, ...], Verdict]
+
+
+def weigh(plan: Plan, more: Mapping[str, Scheme] | None = None, memo: Memo | None = None) -> dict[str, Verdict]:
     """The verdict on every operator of a plan, in the direction of the stream.
 
-    `more` adds templates to sources, by name: what if they promised that too?
+    `more` adds templates to sources, by name: what if they promised that too? With a `memo`, an operator for which the
+    same arrives as in an earlier call is not judged again.
     """
     found: dict[str, Verdict] = {}
+    known = {} if memo is None else memo
     for node in plan.nodes:
-        operator = node.operator
-        verdict = judge(operator, [found[i].behind for i in node.inputs])
-        if more and isinstance(operator, Source) and operator.name in more:
-            flow = verdict.behind
-            promised = least([*flow.promised.items(), *promised_by(more[operator.name]).items()])
-            verdict = replace(verdict, behind=replace(flow, promised=promised))
+        added = more.get(node.operator.name) if more and isinstance(node.operator, Source) else None
+        below = [found[i].behind for i in node.inputs]
+        key = (node.id, added, *(part for flow in below for part in (frozenset(flow.promised.items()), flow.open)))
+        verdict = known.get(key)
+        if verdict is None:
+            verdict = judge(node.operator, below)
+            if added is not None:
+                flow = verdict.behind
+                promised = least([*flow.promised.items(), *promised_by(added).items()])
+                verdict = replace(verdict, behind=replace(flow, promised=promised))
+            known[key] = verdict
         found[node.id] = verdict
     return found
 
@@ -297,9 +308,9 @@ def _distinct(operator: Distinct, below: Flow) -> Verdict:
         why = (f"events are forgotten on {_on(below, below.promised)}",)
         return Verdict("bounded", "at once", flow, why, (), _assumed(below.promised), useful)
     if below.open:
-        return Verdict("as the data says", "at once", flow, ("events are forgotten on what the data says",))
+        return Verdict("as the data says", "at once", flow, (_waiting("remembered events", below, ()),))
     needs = below.wanted(below.schema.times or below.schema.names)
-    return Verdict("unbounded", "at once", flow, (_waiting("events", below, ()),), needs, useful=useful)
+    return Verdict("unbounded", "at once", flow, (_waiting("remembered events", below, ()),), needs, useful=useful)
 
 
 def _order(operator: OrderBy, below: Flow) -> Verdict:
@@ -329,13 +340,13 @@ def _order(operator: OrderBy, below: Flow) -> Verdict:
         why = (f"a sorted prefix leaves on {_on(below, releasing)}",)
         return Verdict("bounded", "complete", flow, why, (), _assumed(releasing), useful)
     if below.open:
-        why = ("a sorted prefix leaves on what the data says",)
+        why = (_waiting("sorted events", below, [first]),)
         return Verdict("as the data says", "complete", flow, why, useful=useful)
     if descending:
         why = (f"sorted by `{first}` descending, the first event is known only at the end",)
         needs: tuple[str, ...] = ("order_by(…) ascending, or with slack=",)
     else:
-        why = (_waiting("the sorted prefix", below, [first]),)
+        why = (_waiting("sorted events", below, [first]),)
         needs = tuple(w.replace(": each value", " up to") for w in below.wanted([first]))
     return Verdict("unbounded", "held back", flow, why, needs, useful=useful)
 
@@ -357,7 +368,7 @@ def _assumed(promised: Promised) -> tuple[str, ...]:
 def _waiting(what: str, flow: Flow, attributes: Sequence[str]) -> str:
     """`groups never leave: nothing promises `trip`; what arrives from trips: ts up to`."""
     if flow.open:
-        return f"{what}: on what the data says"
+        return f"{what} leave on what the data says; scheme(…) would tell before the start what that is"
     names = " or ".join(f"`{n}`" for n in attributes) or "anything"
     where = f" from {flow.name}" if flow.name else ""
     return f"{what} never leave: nothing{where} promises {names} (there arrives: {flow.words})"

@@ -110,6 +110,7 @@ def _judge(
     meeting = meeting_of(operator)
     ports = range(len(below))
     called = [_called(name, flow) for name, flow in zip(names, below, strict=True)]
+    rows = [_called(f"{name} rows", flow) for name, flow in zip(names, below, strict=True)]
     # settling[k][h]: templates of h that settle rows of k, in the attributes of k.
     settling = {(k, h): _translated(meeting, below, h, k) for k in ports for h in ports if h != k}
     settled = [met([settling[k, h] for h in ports if h != k]) for k in ports]
@@ -127,19 +128,24 @@ def _judge(
             wanted = _wanted(meeting, k, h)
             said = " or ".join(f"`{n}`" for n in wanted)
             arrives = below[h].words
-            why.append(
-                f"{called[k]} rows never leave: nothing of {called[h]} promises {said} (there arrives: {arrives})"
-            )
+            why.append(f"{rows[k]} never leave: nothing of {called[h]} promises {said} (there arrives: {arrives})")
             needs += [w for h in closed for w in below[h].wanted(_wanted(meeting, k, h))]
             continue
         parts = [
             f"{called[h]} " + (_on(meeting, below, h, k) if settling[k, h] else "saying so in band") for h in others
         ]
-        why.append(f"{called[k]} rows leave on {' and '.join(parts)}")
+        why.append(f"{rows[k]} leave on {' and '.join(parts)}")
         fates.append("as the data says" if lacking else "bounded")
         for h in others:
             if settling[k, h]:
                 assumes += sorted(settling[k, h][ordered(settling[k, h])[0]])
+    if (
+        "unbounded" in fates
+        and isinstance(operator, Join)
+        and operator.band is None
+        and all(f.schema.times for f in below)
+    ):
+        needs.append('or partners that are near in time: join(…, within="1 h"), and time up to from both')
     state: State = next((s for s in ("unbounded", "as the data says") if s in fates), "bounded")
     waits = [k for k in preserved if fates[k] == "unbounded"]
     output: Output = "held back" if waits else "complete" if preserved else "at once"
