@@ -19,6 +19,8 @@ from penstock.contracts.template import Class, Scheme, Template
 MOST = 48
 _SAID: dict[str, str] = {"+": "{} up to", "#": "{}: each value", "range": "{}: ranges"}
 
+#: How many templates are named where several release the same.
+_NAMED = 3
 #: How many combinations of templates of several inputs are looked at.
 _COMBINED = 256
 #: Of two classes on one attribute, that of the intersection: of "up to 7" and "5", it is "5".
@@ -70,6 +72,11 @@ class Flow:
         """A template in words, its attributes in the order of the schema."""
         parts = sorted(tags, key=lambda part: self.schema.index(part[0]))
         return " + ".join(_SAID[c].format(n) for n, c in parts) or "the end"
+
+    def any_of(self, promised: Promised) -> str:
+        """The templates on which something is released: "`ts up to` or `trip: each value`"."""
+        named = [f"`{self.say(t)}`" for t in ordered(promised)]
+        return " or ".join(named[:_NAMED]) + (f" or {len(named) - _NAMED} more" if len(named) > _NAMED else "")
 
     @property
     def words(self) -> str:

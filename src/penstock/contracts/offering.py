@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+import pyarrow as pa
+
 from penstock.algebra.domain import domains, domains_behind
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
@@ -32,9 +34,6 @@ from penstock.contracts.offering_join import judge_join, judge_multijoin, judge_
 from penstock.contracts.report import Output, State
 from penstock.contracts.source_scheme import flow_of
 from penstock.contracts.template import Scheme
-
-#: How many templates are named where several release the same.
-_NAMED = 3
 
 
 #: Verdicts by operator, by what arrives there.
@@ -252,44 +251,64 @@ def _aggregate(operator: Aggregate, below: Flow) -> Verdict:
     few = all(k in below.finite for k in keys)
     useful = tuple((0, k) for k in ([label] if label is not None else keys))
     groups = "groups" if window is None else "windows" if label is not None else "counts of a group"
-    on = _on(below, closing)
+    growing = _growing(operator)
+    on = below.any_of(closing)
     assumes = _assumed(closing)
     if isinstance(window, LandmarkWindow):
-        return _landmark(below, closing, flow, keys, useful)
+        return _landmark(below, closing, flow, keys, useful, growing)
     if window is not None and few:
         said = "each window leaves when it is full; " + ("one count" if not keys else "a count for each declared value")
         return Verdict("constant", "at once", flow, (f"{said} stays",), useful=useful)
     if few:
         size = f"only declared values of {' and '.join(f'`{k}`' for k in keys)}" if keys else "one group"
-        why = (size, f"results: on {on}" if closing else _waiting("results", below, keys))
+        told = (
+            _waiting("results", below, keys) if keys or below.open else "which nothing but the end of the stream closes"
+        )
+        why = (size, f"results: on {on}" if closing else told, *growing)
         done: Output = "complete" if closing or below.open else "held back"
-        needs = () if done == "complete" else below.wanted(keys) or ("nothing but the end of the stream closes it",)
-        return Verdict("constant", done, flow, why, needs, assumes, useful)
+        needs = () if done == "complete" else below.wanted(keys) or ("a window, or a grouping attribute that ends",)
+        few_state: State = "constant" if not growing else "bounded" if closing else _endless(below)
+        return Verdict(few_state, done, flow, why, needs, assumes, useful)
     if closing:
         return Verdict("bounded", "complete", flow, (f"{groups} leave on {on}",), (), assumes, useful)
-    state: State = "as the data says" if below.open else "unbounded"
+    state = _endless(below)
     waits = (_waiting(groups, below, keys),)
     return Verdict(state, _output(state), flow, waits, () if below.open else below.wanted(keys), useful=useful)
 
 
 def _landmark(
-    below: Flow, closing: Promised, flow: Flow, keys: Sequence[str], useful: tuple[tuple[int, str], ...]
+    below: Flow,
+    closing: Promised,
+    flow: Flow,
+    keys: Sequence[str],
+    useful: tuple[tuple[int, str], ...],
+    growing: tuple[str, ...],
 ) -> Verdict:
-    """Results come as time goes on, but the totals of each key stay for ever: there must be finitely many keys."""
+    """Results come as time goes on, but the totals of each key stay for ever: they must be few and not grow."""
     endless = [k for k in keys if k not in below.finite]
-    results = f"windows: on {_on(below, closing)}" if closing else _waiting("windows", below, [n for _, n in useful])
+    results = f"windows: on {below.any_of(closing)}" if closing else _waiting("windows", below, [n for _, n in useful])
     why = [results]
     needs = () if closing or below.open else below.wanted(n for _, n in useful)
     if endless:
         names = " and ".join(f"`{k}`" for k in endless)
         why.insert(0, f"totals of each {names} stay for ever: a landmark window never lets go of a key")
         needs = (*needs, f'declare all values of {names}: ps.Punctuate.values("{endless[0]}", […])')
+    if growing:
+        why += growing
+        needs = (*needs, "a window that ends")
+    if endless or growing:
         output: Output = "complete" if closing or below.open else "held back"
         return Verdict("unbounded", output, flow, tuple(why), needs, useful=useful)
     if closing:
         return Verdict("bounded", "complete", flow, tuple(why), (), _assumed(closing), useful)
-    state: State = "as the data says" if below.open else "unbounded"
+    state = _endless(below)
     return Verdict(state, _output(state), flow, tuple(why), needs, useful=useful)
+
+
+def _growing(operator: Aggregate) -> tuple[str, ...]:
+    """Aggregates whose state for one group grows with its events: `count(distinct x)` keeps every x."""
+    kept = [a for a in operator.aggregations if any(pa.types.is_list(p.type) for p in a.partials)]
+    return tuple(f"`{a.text}` keeps every value until its group leaves" for a in kept)
 
 
 def _counted(operator: Aggregate) -> CountWindow | LandmarkWindow | None:
@@ -305,7 +324,7 @@ def _distinct(operator: Distinct, below: Flow) -> Verdict:
     if all(n in below.finite for n in operator.schema.names):
         return Verdict("constant", "at once", flow, ("every attribute takes only declared values",), useful=useful)
     if below.promised:
-        why = (f"events are forgotten on {_on(below, below.promised)}",)
+        why = (f"events are forgotten on {below.any_of(below.promised)}",)
         return Verdict("bounded", "at once", flow, why, (), _assumed(below.promised), useful)
     if below.open:
         return Verdict("as the data says", "at once", flow, (_waiting("remembered events", below, ()),))
@@ -337,7 +356,7 @@ def _order(operator: OrderBy, below: Flow) -> Verdict:
     passed = {} if descending else least((frozenset({(first, "+")}), a) for a in releasing.values())
     flow = _behind(operator, below, passed)
     if releasing:
-        why = (f"a sorted prefix leaves on {_on(below, releasing)}",)
+        why = (f"a sorted prefix leaves on {below.any_of(releasing)}",)
         return Verdict("bounded", "complete", flow, why, (), _assumed(releasing), useful)
     if below.open:
         why = (_waiting("sorted events", below, [first]),)
@@ -354,11 +373,6 @@ def _order(operator: OrderBy, below: Flow) -> Verdict:
 # --- saying it --------------------------------------------------------------------------------------------------------
 
 
-def _on(flow: Flow, promised: Promised) -> str:
-    named = [f"`{flow.say(t)}`" for t in ordered(promised)]
-    return " or ".join(named[:_NAMED]) + (f" or {len(named) - _NAMED} more" if len(named) > _NAMED else "")
-
-
 def _assumed(promised: Promised) -> tuple[str, ...]:
     """What the best of several templates assumes."""
     best = ordered(promised)[:1]
@@ -372,6 +386,10 @@ def _waiting(what: str, flow: Flow, attributes: Sequence[str]) -> str:
     names = " or ".join(f"`{n}`" for n in attributes) or "anything"
     where = f" from {flow.name}" if flow.name else ""
     return f"{what} never leave: nothing{where} promises {names} (there arrives: {flow.words})"
+
+
+def _endless(flow: Flow) -> State:
+    return "as the data says" if flow.open else "unbounded"
 
 
 def _output(state: State) -> Output:

@@ -132,7 +132,9 @@ def _judge(
             needs += [w for h in closed for w in below[h].wanted(_wanted(meeting, k, h))]
             continue
         parts = [
-            f"{called[h]} " + (_on(meeting, below, h, k) if settling[k, h] else "saying so in band") for h in others
+            f"{called[h]} "
+            + (below[h].any_of(_settling(meeting, below[h], h, k)) if settling[k, h] else "saying so in band")
+            for h in others
         ]
         why.append(f"{rows[k]} leave on {' and '.join(parts)}")
         fates.append("as the data says" if lacking else "bounded")
@@ -257,12 +259,6 @@ def _rises(flow: Flow, tags: Tags) -> bool:
     ((name, how),) = tags
     t = flow.schema.type_of(name)
     return how == "+" and (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t))
-
-
-def _on(meeting: Meeting, below: Sequence[Flow], h: int, k: int) -> str:
-    found = _settling(meeting, below[h], h, k)
-    named = [f"`{below[h].say(t)}`" for t in ordered(found)]
-    return " or ".join(named[:3]) + (f" or {len(named) - 3} more" if len(named) > 3 else "")
 
 
 def _behind(operator: Join | MultiJoin, below: Sequence[Flow], promised: Promised, speaking: bool) -> Flow:
