@@ -1,6 +1,7 @@
 """Taxi trips joined with their ends: what has to be kept, and for how long?
 
     python examples/trips.py                 Penstock and Structured Streaming over the same files, about a minute
+    penstock check examples/trips.py         will what is kept stay bounded?
     penstock explain examples/trips.py       afterwards: what each operator lets go of, and when
 
 Most trips take minutes, a few take most of a day. Without a limit Structured Streaming keeps every event for ever. With
@@ -44,8 +45,10 @@ Tell = Callable[[int], None]
 
 def trips_with_ends(data: Path) -> ps.Stream:
     """Each trip with its end. No time limit is declared: what the streams say about trips is enough."""
-    starts = ps.stream("starts", STARTS, time="ts").read_parquet(str(data / "starts"), order="name").punctuated()
-    ends = ps.stream("ends", ENDS, time="ts").read_parquet(str(data / "ends"), order="name").punctuated()
+    starts = ps.stream("starts", STARTS, time="ts").read_parquet(str(data / "starts"), order="name")
+    ends = ps.stream("ends", ENDS, time="ts").read_parquet(str(data / "ends"), order="name")
+    # What the punctuations in the files will say, so that `penstock check` can tell that the join lets go of all.
+    starts, ends = starts.punctuated().scheme(trip="value"), ends.punctuated().scheme(trip="value")
     return starts.join(ends, on="trip").select("trip", "zone", "zone_to", "fare", start="ts", end="ts_right")
 
 

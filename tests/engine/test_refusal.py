@@ -33,8 +33,8 @@ def refused(query: ps.Stream, **options: object) -> UserError:
 def test_names_operator_edge_stream_and_fix(rides: ps.Stream) -> None:
     error = refused(counted(rides.disorder("5 s")))
     assert error.message.splitlines() == [
-        "aggregate-1 (count(*) AS n by trip): state grows for ever, results are held back",
-        "  from source:rides arrives: ts up to",
+        "aggregate-1 (count(*) AS n by trip): state grows for ever, results are held back;",
+        "  from source:rides arrives: ts up to;",
         "  needs: rides: trip: each value",
     ]
     assert error.hint is not None

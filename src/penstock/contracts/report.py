@@ -105,7 +105,8 @@ class Report:
         unsure = [f.operator for f in self.findings if f.state == "as the data says"]
         if unsure:
             return f"safe if the data says enough: {', '.join(unsure)} must be told in band, and no scheme is declared"
-        return "safe: state stays bounded, and every result appears"
+        given = ", if what is assumed of the data holds" if any(f.assumes for f in self.findings) else ""
+        return f"safe: state stays bounded, and every result appears{given}"
 
     @property
     def remedy(self) -> str:

@@ -84,7 +84,7 @@ def _refusal(plan: Plan, report: Report) -> UserError:
     said += [f"needs: {needs}"] if needs else []
     fixed = f"declare {report.fixes[0].short}, or " if report.fixes else ""
     insist = 'insist with allow_unbounded="why it is fine here" (penstock run --allow-unbounded)'
-    return UserError("\n  ".join(said), hint=f"{fixed}{insist}; query.check() or penstock check shows all of it")
+    return UserError(";\n  ".join(said), hint=f"{fixed}{insist}; query.check() or penstock check shows all of it")
 
 
 def _left_open(plan: Plan, unsafe: tuple[str, ...], verdicts: dict[str, Verdict]) -> str:
