@@ -35,7 +35,6 @@ from penstock.contracts.report import Output, State
 from penstock.contracts.source_scheme import flow_of
 from penstock.contracts.template import Scheme
 
-
 #: Verdicts by operator, by what arrives there.
 Memo = dict[tuple[object, ...], Verdict]
 
@@ -156,8 +155,9 @@ def _source(source: Source) -> Verdict:
     if open_keys := [p for p in promises if isinstance(p, After)]:
         why = tuple(f"open values of `{p.key}` leave as `{p.attribute}` goes on" for p in open_keys)
         return Verdict("bounded", "at once", flow, why)
-    limited = any(isinstance(p, Once | InBand | WhenAll) for p in promises)
-    return Verdict("constant" if limited else "none", "at once", flow)
+    if any(isinstance(p, Once | InBand | WhenAll) for p in promises):
+        return Verdict("constant", "at once", flow, ("remembers a limited number of values to judge events by",))
+    return Verdict("none", "at once", flow)
 
 
 def _passing(operator: Operator, below: Flow) -> Verdict:
