@@ -29,6 +29,7 @@ from penstock.algebra.source import (
     Adaptive,
     After,
     Bounds,
+    Declared,
     Disorder,
     EndOfSource,
     InBand,
@@ -144,7 +145,9 @@ def _said(what: str, forms: Sequence[Form], needed: Iterable[str], of: str = "")
 def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
     match operator:
         case Source():
-            return _least(f for p in operator.promises for f in _promised(p))
+            told = any(isinstance(p, Declared) for p in operator.promises)
+            forms = (f for p in operator.promises for f in _promised(p))
+            return _least(f for f in forms if not (f.open and told))  # Declared: nothing else comes in band.
         case Project():
             renames = operator.renames
             kept = _described(below[0], list(renames), domains(operator.inputs[0]))
@@ -180,6 +183,9 @@ def _promised(promise: Promise) -> list[Form]:
             return [Form(((promise.attribute, "bounds"),))]
         case InBand():
             return [Form(open=True)]
+        case Declared():
+            signs: dict[str, Class] = {"+": "up to", "#": "value", "range": "value"}
+            return [Form(tuple((n, signs[c]) for n, c in t if c in signs)) for t in promise.templates]
         case EndOfSource():
             return [Form()]
         case _:  # How often, which values there are, what is measured: no punctuation by itself.

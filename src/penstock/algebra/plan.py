@@ -16,7 +16,7 @@ from penstock.algebra.forecast import forecast, releases
 from penstock.algebra.held import held_for
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
-from penstock.algebra.source import Files, Generated, Reader
+from penstock.algebra.source import Declared, Files, Generated, Reader
 from penstock.errors import UserError
 
 
@@ -125,7 +125,9 @@ def definition(operator: Operator) -> str:
     """The part of an operator that decides its results; a path may move, so it is not part of it."""
     match operator:
         case Source():
-            return "; ".join([_reading(operator.reader), *(repr(p) for p in operator.promises)])
+            # What is only said for the check decides no result.
+            told = [repr(p) for p in operator.promises if not isinstance(p, Declared)]
+            return "; ".join([_reading(operator.reader), *told])
         case Select():
             return operator.predicate.sql
         case Project():
