@@ -130,8 +130,9 @@ class WhenAllPromise:
         key = row[self.promise.key]
         if key in self.newest:
             return None
-        # Null cannot be named in a pattern: no list of keys that are not null covers it.
-        return Pattern.by_name(self.schema, {} if key is None else {self.promise.key: Equal(key)})
+        # Null and NaN cannot be named in a pattern: `*` alone matches them.
+        named = key is not None and key == key
+        return Pattern.by_name(self.schema, {self.promise.key: Equal(key)} if named else {})
 
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         key, moment = row[self.promise.key], row[self.promise.past]

@@ -290,7 +290,7 @@ def test_an_unlisted_value_is_forbidden() -> None:
     assert (verdicts, asserted) == ([False, True], [])
     assert details == ["[*, *, 'q']"]
     verdicts, _, _, details = run([("a", [(1, 1, "u"), (2, None, "q")])], [Domain("key", (1, 2))], 1)
-    assert (verdicts, details) == ([False, True], ["[*, *, *]"])
+    assert (verdicts, details) == ([False, True], ["null is not among the values of 'key'"])
 
 
 def test_a_new_partition_keeps_to_values_that_all_others_gave() -> None:
@@ -392,3 +392,19 @@ def test_a_partition_that_appears_later_starts_where_time_is_complete() -> None:
 
     assert step("a", [(0, 1, "u"), (10, 2, "u")]) == (["[< 10, *, *]", "[*, 1, *]"], 0)
     assert step("b", [(12, 1, "u"), (9, 2, "u"), (16, 2, "u")]) == ([], 2)
+
+
+def test_nan_comes_as_often_as_it_likes_where_values_come_once() -> None:
+    schema = Schema.parse("d double")
+    source = Source((), schema, name="s", promises=(Once("d"),))
+    state = PromiseState(source)
+    values = [float("nan"), 1.0, None, float("nan"), 1.0, None]
+    split = Split("s", "", 0, "f", "csv", 0, 6, 6, 7, 0, 0)
+    checked = Checker(source.promises, schema).check(Batch(pa.table({"d": values})), split, state.known(""))
+    assert checked.rejected.num_rows == 1
+    assert [str(p) for p in state.absorb([checked.report])] == ["[1.0]"]
+    reference = ReferenceSource(source)
+    for value in values:
+        reference.on_event(Event({"d": value}))
+    assert [letter.row["d"] for letter in reference.dead_letters] == [1.0]
+    assert [str(item) for item in reference.punctuate()] == ["punctuation [1.0]"]

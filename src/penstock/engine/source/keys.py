@@ -88,6 +88,8 @@ class KeyState:
 def check_once(keys: pa.Table, at: Ticks, over: Ledger) -> tuple[Ticks, Ledger, pa.Table]:
     """Which of the events at some positions have a key that came before; the ledger with theirs; the keys new in it.
 
+    Null and NaN cannot be named: they neither end nor are ended.
+
     >>> s = Schema.parse("k string")
     >>> found, _, fresh = check_once(pa.table({"k": ["a", "b", "a"]}), np.arange(3), Ledger.empty(s, ["k"]))
     >>> found.tolist(), fresh["k"].to_pylist()
@@ -98,8 +100,9 @@ def check_once(keys: pa.Table, at: Ticks, over: Ledger) -> tuple[Ticks, Ledger, 
     again = over.holds(chosen)
     first = np.zeros(len(at), bool)
     first[firsts(codes)] = True
-    broken = (again | ~first) & (codes >= 0)
-    after, fresh = over.add(chosen.filter(pa.array(first & ~again)), new=True)
+    named = codes >= 0
+    broken = (again | ~first) & named
+    after, fresh = over.add(chosen.filter(pa.array(first & ~again & named)), new=True)
     return at[broken], after, fresh
 
 

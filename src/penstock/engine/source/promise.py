@@ -171,7 +171,12 @@ def _check_listed(table: pa.Table, name: str, listed: Sequence[Any], schema: Sch
     """Values that are not in a list of all there are: each is promised away from the start."""
     found = np.flatnonzero(codes_in(table, name, listed, schema) < 0)
     if len(found):
-        verdicts.reject(found, FORBIDDEN, value_texts(schema, table, (name,), found))
+        texts = value_texts(schema, table, (name,), found)
+        for k, value in enumerate(table.column(name).take(pa.array(found)).to_pylist()):
+            if value is None or value != value:
+                # No pattern names it, and `[*, *]` would tell the reader nothing.
+                texts[k] = f"{'null' if value is None else 'NaN'} is not among the values of '{name}'"
+        verdicts.reject(found, FORBIDDEN, texts)
 
 
 def _check_in_band(
