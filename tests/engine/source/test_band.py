@@ -107,7 +107,7 @@ marks = st.tuples(
     st.just("mark"),
     st.tuples(
         st.one_of(st.none(), st.integers(0, 3)), st.sampled_from([None, "a", "b"]), st.sampled_from([None, None, 3, 6])
-    ),
+    ).filter(lambda mark: mark != (None, None, None)),  # the end of a stream is written in one form only
 )
 
 
@@ -195,3 +195,63 @@ def test_objects_by_name() -> None:
     assert str(read_text('{"trip": {">": 3, "<=": 9}, "zone": null}', SCHEMA)) == "[*, (3, 9], *]"
     with pytest.raises(UserError, match="pattern, attribute 'ts'"):
         read_text('{"ts": true}', SCHEMA)
+
+
+def outcome(folder: Path, fmt: Any, promises: tuple[InBand, ...]) -> tuple[list[str], list[str]]:
+    """What the one file of a folder says, and why some of it says nothing."""
+    source = Source((), SCHEMA, name="t", promises=promises, reader=Files(str(folder), fmt))
+    (split,) = open_reader(source).plan(None, None, 1, settled=True)
+    batch = read(split, SCHEMA, None, promises, {})
+    return [str(p) for _, p in batch.punctuations], batch.malformed.column("detail").to_pylist()
+
+
+@pytest.mark.parametrize("said", [{"trip": None}, {}, {"trip": "*"}])
+def test_a_slip_does_not_end_the_stream(tmp_path: Path, said: dict[str, Any]) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"punctuation": said}) + "\n")
+    found, (detail,) = outcome(tmp_path, "json", (InBand(),))
+    assert found == []
+    assert "restricts nothing" in detail and "for the end of the stream write [*, *, *]" in detail
+
+
+def test_the_end_of_a_stream_is_written_in_full(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"punctuation": "[*, *,*]"}\n')
+    assert outcome(tmp_path, "json", (InBand(),)) == (["[*, *, *]"], [])
+    assert outcome(tmp_path, "json", (InBand(companion=True),)) == (["[*, *, *]"], [])
+
+
+@pytest.mark.parametrize("said", [{"trip": []}, {"trip": {">": 5, "<": 1}}, "[*, {}, *]", "[*, (5, 1), *]"])
+def test_a_punctuation_that_matches_nothing_is_malformed(tmp_path: Path, said: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"punctuation": said}) + "\n")
+    found, details = outcome(tmp_path, "json", (InBand(),))
+    assert (found, len(details)) == ([], 1)
+
+
+def test_a_mark_with_nothing_beside_it_does_not_end_the_stream(tmp_path: Path) -> None:
+    lines = [
+        {"punctuation": True, "trip_below": 7},
+        {"punctuation": True, "trip_blow": 7},
+        {"punctuation": "[*, 4711, *]", "trip": 3},
+        {"punctuation": {"trip": 4711}},
+        {"punctuation": "true", "trip_upto": 1, "trip_from": 5},
+    ]
+    (tmp_path / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found, details = outcome(tmp_path, "json", (InBand(companion=True),))
+    assert found == ["[*, < 7, *]"]
+    for detail, part in zip(details, ("ts_upto or ts_below", "without companion", "without companion", "no event")):
+        assert part in detail
+    assert len(details) == 4
+
+
+def test_a_punctuation_nobody_asked_for_is_told_from_an_event_without_time(tmp_path: Path) -> None:
+    (tmp_path / "j").mkdir()
+    (tmp_path / "j" / "a.json").write_text('{"punctuation": {"trip": 1}}\n{"trip": 1}\n{"punctuation": null}\n')
+    _, details = outcome(tmp_path / "j", "json", ())
+    assert [".punctuated()" in d for d in details] == [True, False, False]
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "a.csv").write_text('punctuation,ts,trip,zone\n"[*, 1, *]",,,\n')
+    (tmp_path / "p").mkdir()
+    nothing = {n: pa.nulls(1, t) for n, t in zip(SCHEMA.names, SCHEMA.arrow.types)}
+    pq.write_table(pa.table({**nothing, "punctuation": ["[*, 1, *]"]}), tmp_path / "p" / "a.parquet")
+    for folder, fmt in (("c", "csv"), ("p", "parquet")):
+        _, (detail,) = outcome(tmp_path / folder, fmt, ())
+        assert "time attribute 'ts' is null" in detail and ".punctuated()" in detail

@@ -24,10 +24,14 @@ from penstock.engine.source.points import ValuePoints, sort_points
 from penstock.engine.source.ticks import Ticks
 from penstock.errors import UserError, did_you_mean
 
+#: The column for punctuation, unless another is named.
+PUNCTUATION = InBand().column
 #: What a companion column of an attribute says of it, by the end of its name.
 _SUFFIXES = {"_upto": at_most, "_below": less, "_from": at_least}
 _COMPARISONS = {"<=": at_most, "≤": at_most, "<": less, ">=": at_least, "≥": at_least, ">": greater}
 _FALSE = pa.array(["", "0", "false", "f", "no", "n"])
+
+_EVERYTHING = r"^\s*\[\s*\*\s*(,\s*\*\s*)*\]\s*$"
 
 Point = tuple[int, Pattern]
 
@@ -128,7 +132,7 @@ def read_text(text: str, schema: Schema) -> Pattern:
     [<= 7, {3, 4}, *] [*, 4, *]
     """
     if not text.lstrip().startswith("{"):
-        return Pattern.parse(text, schema)
+        return _telling(Pattern.parse(text, schema))
     try:
         found = json.loads(text)
     except ValueError:
@@ -138,7 +142,23 @@ def read_text(text: str, schema: Schema) -> Pattern:
         if name not in schema:
             raise UserError(f"there is no attribute '{name}'", hint=did_you_mean(name, schema.names))
         restrictions[name] = _restriction(name, said)
-    return Pattern.by_name(schema, restrictions)
+    made = Pattern.by_name(schema, restrictions)
+    if not made.restricted:
+        raise _the_end(schema, 'name what is over, such as {"trip": 4711}')
+    return _telling(made)
+
+
+def _telling(pattern: Pattern) -> Pattern:
+    if pattern.is_empty:
+        raise UserError("it matches no event", hint="an empty list or range is a slip: name what is over")
+    return pattern
+
+
+def _the_end(schema: Schema, hint: str) -> UserError:
+    """A value left out or a name misspelt must not end a stream: whoever means its end writes so."""
+    everything = ", ".join("*" for _ in schema)
+    said = f"{hint}; for the end of the stream write [{everything}]"
+    return UserError("it restricts nothing, as if the stream were over", hint=said)
 
 
 def _restriction(name: str, said: Any) -> Restriction:
@@ -157,7 +177,12 @@ def _restriction(name: str, said: Any) -> Restriction:
 
 
 def beside(
-    table: pa.Table, companions: Mapping[str, pa.ChunkedArray], at: Ticks, before: Ticks, schema: Schema
+    table: pa.Table,
+    companions: Mapping[str, pa.ChunkedArray],
+    marks: pa.ChunkedArray,
+    at: Ticks,
+    before: Ticks,
+    schema: Schema,
 ) -> Punctuations:
     """Punctuations from companion columns; those that only name values are taken together, by attributes named."""
     rows = table.take(pa.array(at))
@@ -172,6 +197,14 @@ def beside(
         if pa.types.is_floating(attribute.type):
             for k in np.flatnonzero(pc.fill_null(pc.is_nan(rows.column(attribute.name)), False).to_numpy()).tolist():
                 failed[int(at[k])] = f"punctuation: '{attribute.name}' is NaN, which no pattern can name"
+    end = np.zeros(len(at), bool)
+    if pa.types.is_string(marks.type) or pa.types.is_large_string(marks.type):
+        end = pc.match_substring_regex(marks, _EVERYTHING).to_numpy()
+        for k in np.flatnonzero(pc.match_substring_regex(marks, r"^\s*[\[{]").to_numpy() & ~end).tolist():
+            failed[int(at[k])] = (
+                f"punctuation '{marks[k]}': with companion=True this column is a mark, true or false, and the other "
+                "columns say what is over. Hint: for pattern text and objects declare punctuated() without companion"
+            )
     good = np.ones(len(at), bool)
     good[[k for k, i in enumerate(at.tolist()) if i in failed]] = False
     values = []
@@ -185,7 +218,11 @@ def beside(
     points: list[Point] = []
     for k in np.flatnonzero((ranged | ~named.any(axis=1)) & good).tolist():
         try:
-            points.append((int(before[at[k]]), _beside_pattern(rows, told, k, schema)))
+            pattern = _telling(_beside_pattern(rows, told, k, schema))
+            if not pattern.restricted and not end[k]:
+                ranges = " or ".join(schema.names[0] + suffix for suffix in _SUFFIXES)
+                raise _the_end(schema, f"say what is over in {', '.join(schema.names)}, or in columns such as {ranges}")
+            points.append((int(before[at[k]]), pattern))
         except UserError as error:
             failed[int(at[k])] = f"punctuation: {error}"
     return Punctuations(tuple(points), tuple(values), failed)

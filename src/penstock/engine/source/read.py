@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +28,7 @@ from penstock.algebra.source import (
     WithinRows,
 )
 from penstock.algebra.types import type_text
-from penstock.engine.source.band import Band, Punctuations, beside, marked, written
+from penstock.engine.source.band import PUNCTUATION, Band, Punctuations, beside, marked, written
 from penstock.engine.source.fit import Fit, Mask, convert, fit
 from penstock.engine.source.generate import generate_rows, punctuations, split_rows
 from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters
@@ -38,6 +39,9 @@ from penstock.engine.source.split import Split
 from penstock.engine.source.text import read_csv, read_json
 from penstock.engine.source.ticks import Ticks
 from penstock.errors import PenstockError, SchemaError, SourceError, did_you_mean
+
+_NULL = " is null"
+_UNHEARD = f"; there is a field '{PUNCTUATION}': if this is a punctuation, declare .punctuated() on the stream"
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,8 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: Ba
         return event_texts(everything.take(pa.array([p + split.start - first for p in positions], pa.int64())))
 
     marks = table.column(band) if band is not None else None
-    return Rows(fitted, split.start, marks, bad, reasons, raw, beside=aside)
+    unheard = in_band is None and PUNCTUATION in found.names and PUNCTUATION not in schema
+    return Rows(fitted, split.start, marks, bad, reasons, raw, beside=aside, unheard=unheard)
 
 
 def _check_drift(split: Split, schema: Schema, found: pa.Schema) -> None:
@@ -233,7 +238,7 @@ def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows, 
         null = null & ~band if band is not None else null
         if null.any():
             for i in np.flatnonzero(null):
-                reasons.setdefault(int(i), f"time attribute '{name}' is null")
+                reasons.setdefault(int(i), f"time attribute '{name}'{_NULL}")
             bad = null if bad is None else bad | null
     lost = letters(
         split.stream,
@@ -256,6 +261,10 @@ def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows, 
     texts = (
         rows.raw([int(i) for i in at]) if rows.raw is not None else event_texts(table.take(pa.array(at, pa.int64())))
     )
+    if in_band is None:
+        for k, text in zip(at.tolist(), texts):
+            if reasons[k].endswith(_NULL) and (rows.unheard or (split.format == "json" and _speaks(text, schema))):
+                reasons[k] += _UNHEARD
     time = table.column(schema.times[0]).take(pa.array(at, pa.int64())).combine_chunks() if schema.times else None
     malformed = letters(
         split.stream, split.path, MALFORMED, [reasons[int(i)] for i in at], texts, all_numbers[at].tolist(), time
@@ -272,13 +281,23 @@ def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows, 
     )
 
 
+def _speaks(text: str, schema: Schema) -> bool:
+    """Whether a JSON record without a time looks like a punctuation."""
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and PUNCTUATION not in schema and record.get(PUNCTUATION) is not None
+
+
 def _punctuations(schema: Schema, rows: Rows, in_band: Band | None, band: Mask | None, before: Ticks) -> Punctuations:
     if band is None or rows.punctuation is None or in_band is None:
         return Punctuations()
     at = np.flatnonzero(band)
+    marks = rows.punctuation.take(pa.array(at))
     if in_band.companion:
-        return beside(rows.table, rows.beside, at, before, schema)
-    return written(rows.punctuation.take(pa.array(at)).to_pylist(), at, before, schema)
+        return beside(rows.table, rows.beside, marks, at, before, schema)
+    return written(marks.to_pylist(), at, before, schema)
 
 
 def _whole(

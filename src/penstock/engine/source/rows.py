@@ -18,6 +18,7 @@ class Rows:
     `bad` marks malformed rows, `reasons` says why by position, `raw` gives their text. `numbers` are the rows' numbers
     in the file, None if they count up from `first`. `outcast` are rows that are in no table at all: number, reason,
     text. `punctuation` and the companion columns in `beside` say which rows are no events, and what they say instead.
+    `unheard` tells that the file has a column for punctuation, but nobody has asked for it.
     """
 
     table: pa.Table
@@ -29,3 +30,4 @@ class Rows:
     numbers: Ticks | None = None
     outcast: tuple[tuple[int, str, str], ...] = ()
     beside: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
+    unheard: bool = False

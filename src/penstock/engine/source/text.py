@@ -16,7 +16,7 @@ import pyarrow.json as arrow_json
 
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.types import type_text
-from penstock.engine.source.band import Band
+from penstock.engine.source.band import PUNCTUATION, Band
 from penstock.engine.source.fit import Mask
 from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.rows import Rows
@@ -77,6 +77,7 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
                 f"({type_text(schema.type_of(name))})",
                 hint=did_you_mean(name, names),
             )
+    unheard = in_band is None and PUNCTUATION in names and PUNCTUATION not in schema
     in_band = _found(in_band, names)
     wanted = _with_band(schema, in_band)
     ragged: list[tuple[int | None, str, str]] = []
@@ -129,7 +130,8 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
         return [json.dumps(row, ensure_ascii=False) for row in texts.take(pa.array(positions, pa.int64())).to_pylist()]
 
     band = texts.column(in_band.column) if in_band is not None else None
-    return Rows(table.select(schema.names), first, band, bad, reasons, raw, numbers, outcast, _beside(table, in_band))
+    aside = _beside(table, in_band)
+    return Rows(table.select(schema.names), first, band, bad, reasons, raw, numbers, outcast, aside, unheard)
 
 
 def _typed(schema: Schema, band: Band | None) -> Schema:
