@@ -202,6 +202,7 @@ def test_what_cannot_be_read_is_named_in_one_line(tmp_path: Path, make: Any, fmt
         open_reader(source(make(tmp_path), fmt)).plan(None, None, 1, settled=True)
     assert "\n" not in str(caught.value)
     assert caught.value.hint
+    assert ("wait=True" in caught.value.hint) == (text == "no file to read")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -61,7 +61,7 @@ class MemoryTarget(Target):
             self.tables.append((epoch, rows))
 
     def table(self) -> pa.Table | None:
-        """All results so far, None while there are none."""
+        """All results so far; None while there are none (`collect()` returns an empty table of the schema then)."""
         return pa.concat_tables([t for _, t in self.tables]) if self.tables else None
 
     def rows(self) -> list[dict[str, Any]]:

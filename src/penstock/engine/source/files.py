@@ -158,7 +158,8 @@ class FilesReader:
         if not listed and not self._done and self._cursor is None and not self._options.get("wait", False):
             raise UserError(
                 f"stream '{self.source.name}': no file to read in '{self.files.path}'",
-                hint="names that start with '_' or '.' and unfinished files are not read",
+                hint="names that start with '_' or '.' and unfinished files are not read; if files come later, "
+                f"read_{self.files.format}(…, wait=True) begins with none",
             )
         if self._only is not None:
             listed = tuple(c for c in listed if c.name in self._only)
