@@ -15,6 +15,7 @@ from penstock.errors import UserError
 #: Of any type, as mistakes are what is written here.
 A: Any = ps.stream("a", "ts int, k int, name string, at timestamp, day date", time="ts")
 B: Any = ps.stream("b", "ts int, k int, name string, at timestamp, day date", time="ts")
+TABLE: Any = ps.table("prices", "k int, price int", key="k")
 JOIN: Any = ps.join
 STATISTICS: Any = ps.JoinStatistics
 AT = ("at", "at")
@@ -40,6 +41,20 @@ DAY = ("day", "day")
         (lambda: A.join(B, "k", times=AT, within=5), ["5 has no unit", "'5 s'"]),
         (lambda: A.join(B, "k", times=AT, between=(-5, 0)), ["-5 has no unit", "'-5 s'"]),
         (lambda: ps.join(A, B, on="k", times=["name", "name"], within=5), ["a: 'name' is string"]),
+        (lambda: A.join("b", on="k"), ["join: 'b' is no stream", "ps.stream"]),
+        (lambda: A.join(TABLE, on="k"), ["'prices' is a table", "stream.lookup(prices"]),
+        (lambda: A.union("b"), ["union: 'b' is no stream"]),
+        (lambda: A.union([B]), ["union: list is no stream", "one by one"]),
+        (lambda: A.union(A.group_by("k")), ["Grouped is no stream"]),
+        (lambda: A.intersect(None), ["intersect: NoneType is no stream"]),
+        (lambda: A.difference(TABLE), ["difference: 'prices' is a table"]),
+        (lambda: A.merge("b"), ["merge: 'b' is no stream"]),
+        (lambda: A.merge(), ["merge() of one stream"]),
+        (lambda: A.merge(ps.stream("c", "ts int", time="ts")), ["merge: the streams differ"]),
+        (lambda: A.order_by("k", slack="3"), ["slack='3'", "whole number"]),
+        (lambda: A.order_by("k", slack=1.5), ["slack=1.5", "whole number"]),
+        (lambda: A.order_by("k", slack=True), ["slack=True", "whole number"]),
+        (lambda: A.order_by(["k"]), ["['k'] is no column", "one by one"]),
         (lambda: JOIN(A, "b", on="k"), ["str is no stream"]),
         (lambda: JOIN([A, B], on="k"), ["list is no stream", "ps.join(a, b, c"]),
         (lambda: JOIN(A, B, on="k", statistics={"a": 1}), ["{'a': 1}", "ps.JoinStatistics"]),

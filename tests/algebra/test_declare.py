@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -64,6 +66,35 @@ def test_a_measured_disorder() -> None:
     assert promises(measured) == (Adaptive("ts", 0.99, SECOND, 300 * SECOND, 100),)
     assert promises(measured.monitor_disorder()) == promises(measured)  # it is measured already
     assert promises(TRIPS.monitor_disorder().monitor_disorder()) == (Monitored("ts"),)
+
+
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (lambda: TRIPS.disorder(5), ["disorder: 'ts' is a timestamp, 5 has no unit", "'5 s'"]),
+        (lambda: TRIPS.disorder(-5), ["disorder: -5 is negative"]),
+        (lambda: TRIPS.disorder("-5 s"), ["'-5 s' is negative"]),
+        (lambda: TRIPS.disorder(timedelta(seconds=-1)), ["is negative"]),
+        (lambda: TRIPS.disorder(-1, on="trip"), ["-1 is negative"]),
+        (lambda: TRIPS.disorder("1 s", on="trip"), ["'trip' is an integer, '1 s' is not"]),
+        (lambda: TRIPS.disorder(True, on="trip"), ["True is not"]),
+        (lambda: TRIPS.disorder(Measured(at_most=5)), ["5 has no unit"]),
+        (lambda: TRIPS.disorder("1 s").punctuate(Punctuate.after("trip", -1)), ["Punctuate.after: -1 is negative"]),
+        (lambda: TRIPS.complete_when([1], on="trip", slack=7), ["7 has no unit"]),
+    ],
+)
+def test_an_extent_has_a_unit_and_is_not_negative(declare: Callable[[], object], words: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        declare()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_bare_number_of_dates_is_days_and_nothing_needs_no_unit() -> None:
+    assert (
+        promises(TRIPS.disorder(5, on="day")) == promises(TRIPS.disorder("5 days", on="day")) == (Disorder("day", 5),)
+    )
+    assert promises(TRIPS.disorder(0)) == (Disorder("ts", 0),)
 
 
 def test_punctuation_in_companion_columns() -> None:

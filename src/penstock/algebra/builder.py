@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Generic, Literal, Self, TypeVar
 
 import pyarrow as pa
@@ -104,10 +105,13 @@ class Stream(Declaring):
 
     def union(self, *others: Stream) -> Self:
         """All events of this and the other streams, which must have the same attributes."""
+        return self._unite(others, "union")
+
+    def _unite(self, others: Sequence[Stream], call: str) -> Self:
         for other in others:
-            same_attributes(self.schema, other.schema, "union")
+            same_attributes(self.schema, _stream(other, call).schema, call)
         if not others:
-            raise UserError("union() of one stream", hint="name the other streams: a.union(b)")
+            raise UserError(f"{call}() of one stream", hint=f"name the other streams: a.{call}(b)")
         times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
         schema = Schema(self.schema.attributes, times)
         return self._with(Union((self.operator, *(o.operator for o in others)), schema))
@@ -118,7 +122,7 @@ class Stream(Declaring):
         As far as all of them have got: one that stalls, stalls the result. Streams that come in order say so with
         `punctuate(Punctuate.sorted_by(…))`.
         """
-        return self.union(*others).order_by(by if by is not None else self._time(None, "merge"))
+        return self._unite(others, "merge").order_by(by if by is not None else self._time(None, "merge"))
 
     def join(
         self,
@@ -145,7 +149,7 @@ class Stream(Declaring):
         return self._with(
             join_operator(
                 self.operator,
-                other.operator,
+                _stream(other, "join").operator,
                 on,
                 how,
                 within=within,
@@ -170,7 +174,7 @@ class Stream(Declaring):
         return self._match_whole(other, "anti", "difference").distinct()
 
     def _match_whole(self, other: Stream, how: str, call: str) -> Self:
-        same_attributes(self.schema, other.schema, call)
+        same_attributes(self.schema, _stream(other, call).schema, call)
         return self._with(join_operator(self.operator, other.operator, self.schema.names, how, null_safe=True))
 
     def order_by(self, *by: str, slack: int | None = None) -> Self:
@@ -181,10 +185,14 @@ class Stream(Declaring):
         """
         if not by:
             raise UserError("order_by() without an attribute", hint="for example order_by('ts')")
-        if slack is not None and slack < 0:
-            raise UserError(f"order_by: slack={slack}", hint="a whole number, 0 or more")
+        if slack is not None and (not isinstance(slack, int) or isinstance(slack, bool) or slack < 0):
+            raise UserError(f"order_by: slack={slack!r}", hint="a number of events: a whole number, 0 or more")
         order = []
         for text in by:
+            if not isinstance(text, str):
+                raise UserError(
+                    f"order_by: {text!r} is no column", hint="names one by one: order_by('ts', 'speed desc')"
+                )
             name, _, direction = text.strip().partition(" ") if text not in self.schema else (text, "", "")
             if direction.strip().lower() not in ("", "asc", "desc"):
                 raise UserError(f"order_by: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
@@ -311,12 +319,19 @@ class Stream(Declaring):
 
     def _ticks(self, extent: Extent, attribute: str, call: str) -> int:
         t = self.schema.type_of(attribute)
+        if _is_negative(extent):
+            raise UserError(f"{call}: {extent!r} is negative", hint="0 or more")
         if pa.types.is_integer(t):
-            if not isinstance(extent, int) or extent < 0:
+            if not isinstance(extent, int) or isinstance(extent, bool):
                 raise UserError(f"{call}: '{attribute}' is an integer, {extent!r} is not", hint="write a whole number")
             return extent
-        if extent == 0:
-            return 0
+        if isinstance(extent, int) and not isinstance(extent, bool):
+            if extent == 0 or pa.types.is_date(t):
+                return extent
+            # Seconds, milliseconds, microseconds? Whoever writes a bare number means one of them.
+            raise UserError(
+                f"{call}: '{attribute}' is a timestamp, {extent} has no unit", hint=f"for example '{extent} s'"
+            )
         micros = parse_duration(extent, where=call)
         if pa.types.is_date(t):
             return -(-micros // 86_400_000_000)
@@ -356,6 +371,25 @@ class Grouped(Generic[S]):
             (*attributes, *(Attribute(a.name, a.type) for a in parsed)), tuple(t for t in schema.times if t in keys)
         )
         return replace(self.stream, operator=Aggregate((below,), out, keys=keys, aggregations=parsed))
+
+
+def _stream(given: object, call: str) -> Stream:
+    """Complain unless it is a stream: whatever else is given here has neither schema nor operator."""
+    if isinstance(given, Stream):
+        return given
+    if isinstance(given, Table):
+        raise UserError(
+            f"{call}: '{given.name}' is a table, not a stream",
+            hint=f"what a table says is added by lookup: stream.lookup({given.name}, on='key')",
+        )
+    what = repr(given) if isinstance(given, str) else type(given).__name__
+    raise UserError(f"{call}: {what} is no stream", hint="streams themselves, one by one, as ps.stream(…) returns them")
+
+
+def _is_negative(extent: Extent) -> bool:
+    if isinstance(extent, str):
+        return extent.strip().startswith("-")
+    return extent < timedelta(0) if isinstance(extent, timedelta) else isinstance(extent, int) and extent < 0
 
 
 def _bucket_under(operator: Operator) -> Bucket | None:
