@@ -147,6 +147,16 @@ def test_differences_between_plans_are_named() -> None:
     assert "2 min" in line
 
 
+def test_where_the_columns_of_a_join_come_from_can_be_read() -> None:
+    a, b, c = (ps.stream(n, "k int, v int") for n in "abc")
+    described = a.join(b, on="k", how="full").plan.describe()["join-1"]
+    assert described["definition"] == "full on k; k ← left.k, right.k; v ← left.v; v_right ← right.v"
+    described = ps.join(a, b, c, on="k", strategy="mjoin").plan.describe()["multijoin-1"]
+    assert described["definition"].endswith("; k ← input 1.k; v ← input 1.v; v_2 ← input 2.v; v_3 ← input 3.v")
+    (line,) = a.join(b, on="k").plan.differences(a.join(b, on="k", how="right").plan.describe())
+    assert "k ← right.k" in line and "k ← left.k" in line
+
+
 def test_explain_draws_every_operator_once_and_both_inputs_of_a_union() -> None:
     base = traffic("a")
     plan = base.where("speed > 1").union(base, traffic("b")).window("1 min").agg(n="count(*)")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.algebra.forecast import forecast, releases
 from penstock.algebra.held import held_for
-from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.join import Join, MultiJoin, Taken
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
 from penstock.algebra.source import Declared, Files, Generated, Reader
 from penstock.errors import UserError
@@ -141,11 +141,18 @@ def definition(operator: Operator) -> str:
         case Union():
             return f"union of {len(operator.inputs)}"
         case Join():
-            return f"{operator.meaning}; {operator.columns}{'; nulls are alike' if operator.null_safe else ''}"
+            nulls = "; nulls are alike" if operator.null_safe else ""
+            return f"{operator.meaning}; {_origins(operator.columns, ('left', 'right'))}{nulls}"
         case MultiJoin():
-            return f"{operator.meaning}; {operator.columns}"
+            inputs = [f"input {k + 1}" for k in range(len(operator.inputs))]
+            return f"{operator.meaning}; {_origins(operator.columns, inputs)}"
         case _:
             return operator.detail
+
+
+def _origins(columns: Sequence[Taken], inputs: Sequence[str]) -> str:
+    """Where the attributes of a join come from, the first that is not null: `trip ← left.trip, right.trip`."""
+    return "; ".join(f"{c.name} ← {', '.join(f'{inputs[k]}.{name}' for k, name in c.origins)}" for c in columns)
 
 
 def _reading(reader: Reader | None) -> str:
