@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripts import arrivals, bag, let_in, run, scripts, shown, stream
 
+from penstock.algebra.behave import OrderBehaviour
+from penstock.algebra.operator import OrderBy
 from penstock.algebra.pattern import Pattern
 from penstock.reference.disorder import disorder
 from penstock.reference.item import events, punctuations
@@ -119,3 +121,15 @@ def test_not_a_number_is_the_greatest() -> None:
     # No punctuation on values says that NaN is over, so from above nothing is complete before the end.
     down = run(source.order_by("x desc"), {"s": [*sent, Pattern.parse("[>= 0]", source.schema)]})
     assert events(down.outputs) == []
+
+
+def test_with_slack_only_the_end_passes() -> None:
+    """What is sorted approximately promises nothing but the end; the engine says as little."""
+    numbers = stream("s", "n int", n=(1, 2, 3))
+    sent = arrivals(numbers, (2,), (1,), "[1]", (3,), "[2]", "[3]")
+    query = numbers.order_by("n", slack=1)
+    behaviour = OrderBehaviour(cast(OrderBy, query.operator))
+    for item in (i for i in sent if isinstance(i, Pattern)):
+        assert behaviour.receive([(item,)]) == ()
+    assert shown(run(query, {"s": sent}).outputs) == [(1,), (2,)]
+    assert shown(run(query, {"s": sent}, ends=True).outputs) == [(1,), (2,), (3,), "[*]"]

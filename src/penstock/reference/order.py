@@ -33,8 +33,9 @@ class _Descending:
 class OrderBy:
     """Events in order; nulls last, ascending and descending; equal ones in order of arrival.
 
-    An event leaves when no event that belongs before it or beside it can still come. With a slack of n, it leaves when
-    it is the least of n + 1. A punctuation leaves when no event that it matches is held.
+    An event leaves when no event that belongs before it or beside it can still come, and a punctuation when no event
+    that it matches is held. With a slack of n, an event leaves when it is the least of n + 1, whatever punctuation
+    says; of punctuations only the end passes.
     """
 
     def __init__(self, declared: operator.OrderBy) -> None:
@@ -48,16 +49,17 @@ class OrderBy:
         self.held.append(event)
         self.held.sort(key=self._place)  # Stable: the first to arrive stays the first among equals.
         if self.declared.slack is not None and len(self.held) > self.declared.slack:
-            return [self.held.pop(0), *self._pass_on()]
+            return [self.held.pop(0)]
         return []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        self.waiting += self.promised.add(pattern)
         out: list[Item] = []
         if self.declared.slack is not None:
-            if not self.promised.could_come({}):
-                out, self.held = [*self.held], []
-            return [*out, *self._pass_on()]
+            if pattern.restricted:
+                return []
+            out, self.held = [*self.held], []
+            return [*out, Punctuate(pattern)]
+        self.waiting += self.promised.add(pattern)
         while self.held and not any(self.promised.could_come(w) for w in self._not_after(self.held[0])):
             out.append(self.held.pop(0))
         return [*out, *self._pass_on()]
