@@ -99,14 +99,14 @@ def test_golden_5a() -> None:
         "[*, *, <= 15, *, *]",
     ]
     assert [format_step(step) for step in result.trace if step.kind == "join"] == [
-        "join-1: a 8, b x, ts 9 → emits nothing (holds input 0: a 8, b x, ts 9)",
-        "join-1: a 8, c b1, ts 10 → emits a 8, b x, ts 9, c b1, ts_right 10 (holds input 0: a 8, b x, ts 9 (has had a "
-        "partner); input 1: a 8, c b1, ts 10 (has had a partner))",
-        "join-1: punctuation [8, *, *] → emits nothing (holds input 1: a 8, c b1, ts 10 (has had a partner))",
+        "join-1: a 8, b x, ts 9 → emits nothing (holds left: a 8, b x, ts 9)",
+        "join-1: a 8, c b1, ts 10 → emits a 8, b x, ts 9, c b1, ts_right 10 (holds left: a 8, b x, ts 9 (has had a "
+        "partner); right: a 8, c b1, ts 10 (has had a partner))",
+        "join-1: punctuation [8, *, *] → emits nothing (holds right: a 8, c b1, ts 10 (has had a partner))",
         "join-1: a 8, b y, ts 12 → emits a 8, b y, ts 12, c b1, ts_right 10, not stored: no partner can come "
-        "(holds input 1: a 8, c b1, ts 10 (has had a partner))",
+        "(holds right: a 8, c b1, ts 10 (has had a partner))",
         "join-1: a 8, b z, ts 14 → emits a 8, b z, ts 14, c b1, ts_right 10, not stored: no partner can come "
-        "(holds input 1: a 8, c b1, ts 10 (has had a partner))",
+        "(holds right: a 8, c b1, ts 10 (has had a partner))",
         "join-1: punctuation [*, *, <= 15] → emits punctuation [8, *, *, *, *]; punctuation [*, *, <= 15, *, *]",
         "join-1: a 8, b w, ts 17 → emits nothing, dropped: no partner can come",
     ]

@@ -45,10 +45,10 @@ def test_what_joins_and_sorts_hold_can_be_read() -> None:
     }
     steps = trace(query.order_by("fare").distinct().operator, sent)
     assert [format_step(s) for s in steps if not s.operator.startswith("source")] == [
-        "join-1: trip 1, km 5 → emits nothing (holds input 0: trip 1, km 5)",
-        "join-1: trip 2, fare 9 → emits nothing (holds input 0: trip 1, km 5; input 1: trip 2, fare 9)",
-        "join-1: punctuation [1, *] → emits nothing (holds input 0: trip 1, km 5; input 1: trip 2, fare 9)",
+        "join-1: trip 1, km 5 → emits nothing (holds left: trip 1, km 5)",
+        "join-1: trip 2, fare 9 → emits nothing (holds left: trip 1, km 5; right: trip 2, fare 9)",
+        "join-1: punctuation [1, *] → emits nothing (holds left: trip 1, km 5; right: trip 2, fare 9)",
         "join-1: trip 1, fare 7 → emits trip 1, km 5, fare 7, not stored: no partner can come "
-        "(holds input 0: trip 1, km 5 (has had a partner); input 1: trip 2, fare 9)",
+        "(holds left: trip 1, km 5 (has had a partner); right: trip 2, fare 9)",
         "orderby-1: trip 1, km 5, fare 7 → emits nothing (holds trip 1, km 5, fare 7)",
     ]

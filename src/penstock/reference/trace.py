@@ -42,5 +42,14 @@ def format_step(step: Step) -> str:
         outcome = "emits nothing"
     if step.note:
         outcome += f", {step.note}"
-    held = f" (holds {'; '.join(map(str, step.state))})" if step.state else ""
+    held = f" (holds {'; '.join(_shown(item, step.kind) for item in step.state)})" if step.state else ""
     return f"{step.operator}: {taken} → {outcome}{held}"
+
+
+def _shown(item: object, kind: str) -> str:
+    """What an operator holds. A join of two inputs calls them as everybody does; more of them are numbered."""
+    text = str(item)
+    for k, side in enumerate(("left", "right") if kind == "join" else ()):
+        if text.startswith(f"input {k}: "):
+            return f"{side}: {text.removeprefix(f'input {k}: ')}"
+    return text
