@@ -110,6 +110,14 @@ def test_what_needs_state_or_spark_is_not_measured() -> None:
         measure_joins([numbers, numbers], "key", sample_rows=0)
     with pytest.raises(UserError, match="did you mean 'key'"):
         measure_joins([numbers, numbers], "kye")
+    anything: Any = measure_joins
+    for wrong, part in (
+        (numbers, "Stream is no list"),
+        ([numbers], "of one stream"),
+        ([numbers, "b"], "str is no stream"),
+    ):
+        with pytest.raises(UserError, match=rf"{part}.*ps\.measure_joins\(\[a, b\], on='key'\)"):
+            anything(wrong, on="key")
 
 
 keys = st.one_of(st.none(), st.integers(0, 3))

@@ -26,6 +26,7 @@ from penstock.errors import UserError
 _STATELESS = (Source, Select, Project, Map, Union, Bucket)
 #: Key and time of an event share one number when they are counted: so many bits for both.
 _BITS = 61
+_CALL = "a list of the streams to be joined: ps.measure_joins([a, b], on='key')"
 
 
 def measure_joins(
@@ -49,6 +50,13 @@ def measure_joins(
     >>> [round(r) for r in found.rates], round(found.shares()[0, 1], 2)
     ([10, 20], 0.11)
     """
+    if not isinstance(streams, list | tuple):
+        raise UserError(f"measure_joins: {type(streams).__name__} is no list of streams", hint=_CALL)
+    for stream in streams:
+        if not isinstance(stream, Stream):
+            raise UserError(f"measure_joins: {type(stream).__name__} is no stream", hint=_CALL)
+    if len(streams) < 2:
+        raise UserError(f"measure_joins() of {'one' if streams else 'no'} stream", hint=_CALL)
     if sample_rows < 1:
         raise UserError(f"measure_joins(sample_rows={sample_rows})", hint="a whole number of at least 1")
     joining = Joining.of(tuple(s.operator for s in streams), on, within, windows, times)
