@@ -144,7 +144,7 @@ def read_text(text: str, schema: Schema) -> Pattern:
         restrictions[name] = _restriction(name, said)
     made = Pattern.by_name(schema, restrictions)
     if not made.restricted:
-        raise _the_end(schema, 'name what is over, such as {"trip": 4711}')
+        raise _the_end(schema, f'name what is over, such as {{"{schema.names[0]}": …}}')
     return _telling(made)
 
 
