@@ -33,6 +33,11 @@ class Checked:
     spark: bool = False
     output_mode: str | None = None
 
+    @property
+    def verdict(self) -> str:
+        """The answer on one line; that for Spark has words of its own."""
+        return str(self.report).partition("\n")[0]
+
     def to_json(self) -> dict[str, Any]:
         mode = {} if self.output_mode is None else {"output_mode": self.output_mode}
         return {"query": self.title, **mode, **self.report.to_json()}
@@ -104,7 +109,7 @@ def drawn(one: Checked) -> RenderableType:
     """The verdict for a terminal."""
     report = one.report
     mark = "✗" if not report.safe else "?" if any(f.mark == "?" for f in report.findings) else "✓"
-    heading = Text.assemble((f"{mark} {one.title}", f"bold {_COLOURS[mark]}"), ": ", report.verdict)
+    heading = Text.assemble((f"{mark} {one.title}", f"bold {_COLOURS[mark]}"), ": ", one.verdict)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("operator", overflow="fold", min_width=16)
     table.add_column("state")

@@ -125,8 +125,9 @@ def complaining_about(path: Path) -> Iterator[None]:
     except UnicodeDecodeError:
         raise UserError(f"'{path.name}' is not Python source in UTF-8", hint="name a query file") from None
     except (Exception, SystemExit) as error:
-        # What comes from Java has its stack trace in its text.
-        first = str(error).partition("\n\tat ")[0].partition("JVM stacktrace")[0].strip()
+        # What comes from Spark has plans and stack traces in its text, behind its first line.
+        of_spark = type(error).__module__.split(".")[0] in ("pyspark", "py4j")
+        first = str(error).strip().partition("\n")[0].rstrip(";") if of_spark else str(error)
         said = f"{type(error).__name__}: {first}" if first else type(error).__name__
         raise UserError(
             f"{_place(path, error)}: {said}", hint=f"the query file must run by itself: python {path.name}"

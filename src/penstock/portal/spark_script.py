@@ -141,6 +141,7 @@ def _globals(path: Path, started: list[Found]) -> dict[str, Any]:
 def _not_starting(path: Path, started: list[Found]) -> Iterator[None]:
     """Within the block, streaming queries of this process are noted, not started, and sessions not stopped."""
     from pyspark import SparkContext
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQueryManager
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -198,7 +199,9 @@ def _not_starting(path: Path, started: list[Found]) -> Iterator[None]:
         finally:
             building = False
 
-    stubs: list[tuple[type, str, Any]] = [
+    stubs: list[tuple[object, str, Any]] = [
+        # Spark logs a mistake in the script with its stack trace; we say it in a line.
+        (PySparkLogger.getLogger("DataFrameQueryContextLogger"), "disabled", True),
         (DataStreamWriter, "outputMode", output_mode),
         (DataStreamWriter, "queryName", query_name),
         (DataStreamWriter, "start", start_at),
