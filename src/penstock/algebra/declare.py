@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
+from penstock.algebra.duration import parse_duration
 from penstock.algebra.operator import Operator, Source
 from penstock.algebra.punctuate import Extent, Measured, Policy, declared
 from penstock.algebra.schema import Schema
@@ -21,6 +22,7 @@ from penstock.algebra.source import (
     Domain,
     EndOfSource,
     Every,
+    Expected,
     Files,
     InBand,
     Monitored,
@@ -226,6 +228,80 @@ class Declaring:
                 hint="the lower bound comes first",
             )
         return self._promise("bounds", Bounds(attribute, lowest, highest))
+
+    def expect(
+        self,
+        *,
+        rate: float | str | None = None,
+        lifetime: Mapping[str, Extent] | None = None,
+        keys: Mapping[str, int] | None = None,
+        lag: Extent | None = None,
+        on: str | None = None,
+    ) -> Self:
+        """Say how much is to be expected: not a promise, but bounds on state and delay follow from it.
+
+        `rate` is events a second of event time, or text such as `"500/min"` (for integer time: events a tick).
+        `lifetime={"trip": "2 h"}`: that long after the first event of a trip, in whichever stream, its end has been
+        promised here. `keys={"segment": 500}`: so many different values occur together, in a window or while state is
+        held. `lag`: how far this stream may be behind the others, beyond its disorder. A run says when it is otherwise.
+        """
+        source = self._source("expect")
+        told: dict[str, Any] = {}
+        if rate is not None or lifetime or lag is not None or on is not None:
+            told["attribute"] = self._measurable(self._time(on, "expect"), "expect")
+        if rate is not None:
+            told["rate"] = self._rate(rate, told["attribute"])
+        if lag is not None:
+            told["lag"] = self._ticks(lag, told["attribute"], "expect(lag=…)")
+        lives = {
+            self._named(k, "expect"): self._ticks(t, told["attribute"], f"expect(lifetime={{'{k}': …}})")
+            for k, t in (lifetime or {}).items()
+        }
+        counts = {self._named(k, "expect"): n for k, n in (keys or {}).items()}
+        for name, count in counts.items():
+            if not isinstance(count, int) or count < 1:
+                raise UserError(f"expect(keys={{'{name}': {count!r}}})", hint="a whole number of at least 1")
+        said = {"rate": rate if isinstance(rate, str) else f"{rate:,}/{self._unit(told)}"} if rate is not None else {}
+        said |= {f"lifetime {k}": f"{k} over after {t}" for k, t in (lifetime or {}).items()}
+        said |= {f"keys {k}": f"{n:,} values of {k}" for k, n in counts.items()}
+        said |= {"lag": f"lag {lag}"} if lag is not None else {}
+        if not said:
+            raise UserError(f"stream '{source.name}': expect() says nothing", hint="expect(rate=1000, …)")
+        before = next((p for p in source.promises if isinstance(p, Expected)), Expected())
+        expected = replace(
+            before,
+            **told,
+            lifetimes=tuple((dict(before.lifetimes) | lives).items()),
+            keys=tuple((dict(before.keys) | counts).items()),
+            said=tuple((dict(before.said) | said).items()),
+        )
+        others = tuple(p for p in source.promises if not isinstance(p, Expected))
+        return self._with(replace(source, promises=(*others, expected)))
+
+    def _unit(self, told: Mapping[str, Any]) -> str:
+        t = self.schema.type_of(told["attribute"])
+        return "s" if pa.types.is_timestamp(t) else "day" if pa.types.is_date(t) else "tick"
+
+    def _rate(self, rate: float | str, attribute: str) -> float:
+        """Events a tick."""
+        t = self.schema.type_of(attribute)
+        timed = not pa.types.is_integer(t)
+        tick = 86_400_000_000 if pa.types.is_date(t) else 1
+        if isinstance(rate, str):
+            count, slash, unit = rate.replace(",", "").partition("/")
+            try:
+                found = float(count)
+                over = parse_duration(
+                    unit.strip() if unit.strip()[:1].isdigit() else f"1 {unit.strip()}", where="expect"
+                )
+            except ValueError:
+                found, over = 0.0, 0
+            if slash and timed and found > 0 and over:
+                return found / over * tick
+        elif isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0:
+            return rate / 1_000_000 if pa.types.is_timestamp(t) else float(rate)
+        hint = "events a second, or text such as '500/min'" if timed else "a number of events a tick"
+        raise UserError(f"expect(rate={rate!r})", hint=hint)
 
     def ends(self) -> Self:
         """Ask for a last punctuation when a bounded run has read everything: it closes whatever is still open.

@@ -219,6 +219,26 @@ class Monitored:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """No promise: how much is to be expected, so that bounds on state and delay can be told before the start.
+
+    In ticks of `attribute`: `rate` is events a tick, `lifetimes` how long after the first event of a key (in whichever
+    stream) its end is promised here, `lag` how far this stream may be behind the others beyond its disorder. `keys` is
+    how many different values of an attribute occur together. No event is refused for it; a run says when it is broken.
+    """
+
+    attribute: str | None = None
+    rate: float | None = None
+    lifetimes: tuple[tuple[str, int], ...] = ()
+    keys: tuple[tuple[str, int], ...] = ()
+    lag: int | None = None
+    said: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        return f"expected: {', '.join(text for _, text in self.said)}"
+
+
+@dataclass(frozen=True)
 class EndOfSource:
     """When a bounded run has read everything, the source says so: a punctuation of wildcards only."""
 
@@ -239,5 +259,6 @@ Promise = (
     | Bounds
     | Domain
     | Monitored
+    | Expected
     | EndOfSource
 )

@@ -16,7 +16,8 @@ class Finding:
 
     `why` says on which punctuation state is released and results appear, or that nothing does. `needs` are the schemes
     that would help, per input (`probe: ts up to`, `probe: segment: each value`). `assumes` is what must hold of the
-    data beyond the declared schemes, such as "every `trip` of starts also ends in ends".
+    data beyond the declared schemes, such as "every `trip` of starts also ends in ends". Where rates are declared,
+    `rows` and `bytes` bound the state, `delay` how late results are, and `bound` says how that comes about.
     """
 
     operator: str
@@ -26,6 +27,10 @@ class Finding:
     why: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     assumes: tuple[str, ...] = ()
+    rows: int | None = None
+    bytes: int | None = None
+    delay: str | None = None
+    bound: str | None = None
 
     @property
     def safe(self) -> bool:
@@ -48,7 +53,8 @@ class Finding:
     @property
     def notes(self) -> list[tuple[str, str]]:
         """What there is to say about it, each with its label."""
-        labelled = (("why", self.why), ("needs", self.needs), ("assumes", self.assumes))
+        bound = () if self.bound is None else (self.bound,)
+        labelled = (("why", self.why), ("needs", self.needs), ("assumes", self.assumes), ("bound", bound))
         return [(label, text) for label, texts in labelled for text in texts]
 
 
