@@ -15,7 +15,7 @@ from penstock.algebra.meet import lists_keys, meeting_of, unit_of
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuation import PunctuationSet
-from penstock.algebra.restriction import OneOf, Range, equal, less
+from penstock.algebra.restriction import OneOf, equal, less
 from penstock.algebra.window import from_tick
 
 #: A list of so many promised values is asked about value by value; a longer one as a whole.
@@ -279,72 +279,6 @@ class JoinBehaviour(Behaviour):
             describer.restore(record)
         if self.ended is not None:
             self.ended.restore(stored["ended"])
-
-
-class RowsJoinBehaviour(Behaviour):
-    """A join with the last rows of each key: events count in order of time, so they wait until both inputs are past.
-
-    A result has one event that is processed now and one that is processed now or was before. So after the frontier f
-    no result has both times below f.
-    """
-
-    def __init__(self, operator: Join) -> None:
-        assert operator.times is not None
-        self.operator, self.times = operator, operator.times
-        self.schemas = [i.schema for i in operator.inputs]
-        self.given = [PunctuationSet(s) for s in self.schemas]
-        self.passed = [PunctuationSet(s) for s in self.schemas]
-        self.fresh: list[list[Pattern]] = [[], []]
-
-    def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
-        if not any(arrived):
-            return ()
-        for k, patterns in enumerate(arrived):
-            kept = (p for p in patterns if p.describes((self.times[k],)))
-            self.given[k] = self.given[k].add(*(Pattern(self.schemas[k], p.restrictions) for p in kept))
-        common = maximal(
-            left.intersect(right.onto(self.schemas[0], {self.times[1]: self.times[0]}))
-            for left in self.given[0]
-            for right in self.given[1]
-            if _is_frontier(left, self.times[0]) and _is_frontier(right, self.times[1])
-        )
-        out: list[Pattern] = []
-        for p in common:
-            if self.passed[0].covers(p):
-                continue
-            self.passed[0] = self.passed[0].add(p)
-            both = (p, p.onto(self.schemas[1], {self.times[0]: self.times[1]}))
-            self.fresh[0].append(both[0])
-            self.fresh[1].append(both[1])
-            names = [
-                next((c.name for c in self.operator.columns if (k, self.times[k]) in c.origins), None) for k in (0, 1)
-            ]
-            if not p.restricted:
-                out.append(Pattern.all(self.operator.schema))
-            elif self.operator.how == "inner" and names[0] is not None and names[1] is not None:
-                bound = p[self.times[0]]
-                out.append(Pattern.by_name(self.operator.schema, {names[0]: bound, names[1]: bound}))
-        return tuple(out)
-
-    def orders(self) -> Orders:
-        release = tuple(maximal(f) for f in self.fresh)
-        self.fresh = [[], []]
-        return Orders(release, tuple(PunctuationSet(s) for s in self.schemas))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"given": [g.to_json() for g in self.given], "passed": [p.to_json() for p in self.passed]}
-
-    def restore(self, stored: Mapping[str, Any]) -> None:
-        self.given = [PunctuationSet.from_json(g, s) for g, s in zip(stored["given"], self.schemas, strict=True)]
-        self.passed = [PunctuationSet.from_json(g, s) for g, s in zip(stored["passed"], self.schemas, strict=True)]
-
-
-def _is_frontier(pattern: Pattern, time: str) -> bool:
-    """Everything up to a moment, or everything."""
-    if not pattern.restricted:
-        return True
-    restriction = pattern[time]
-    return pattern.restricted == (time,) and isinstance(restriction, Range) and restriction.low is None
 
 
 def _each(pattern: Pattern) -> list[Pattern]:

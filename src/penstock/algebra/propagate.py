@@ -18,7 +18,8 @@ from penstock.algebra.behave import (
     UnionBehaviour,
     maximal,
 )
-from penstock.algebra.behave_join import JoinBehaviour, RowsJoinBehaviour
+from penstock.algebra.behave_join import JoinBehaviour
+from penstock.algebra.behave_rows import RowsJoinBehaviour
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
