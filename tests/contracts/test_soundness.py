@@ -1,0 +1,374 @@
+"""What the check says of a plan against what happens when the plan runs on streams that obey their schemes."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from obeying import PERIOD, Feed, Life, Row
+from plans import Query, queries
+
+from penstock.algebra.join import Join
+from penstock.algebra.operator import Sink, Source, Union
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.plan import Plan
+from penstock.algebra.punctuation import is_grammatical
+from penstock.algebra.source import InBand
+from penstock.contracts.check import check
+from penstock.contracts.obey import obeys
+from penstock.contracts.report import Finding
+from penstock.contracts.source_scheme import Unknown, scheme_of
+from penstock.contracts.template import Scheme
+from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.epoch import Driver, Settings
+from penstock.engine.sink import memory
+from penstock.engine.sink.target import FileTarget
+from penstock.engine.storage import Storage
+from penstock.portal.testing import local_session
+from penstock.reference import join as joins
+from penstock.reference import multijoin
+from penstock.reference.interpret import Run, Step
+from penstock.reference.item import Event
+
+#: So many generations pass before anything is compared. Bands and windows reach over three, and operators stand one
+#: behind another: what seems to grow after a few is looked at again after many.
+FEW, MANY = 3, 12
+
+
+@dataclass
+class Growth:
+    """What an operator took, held, and would still have emitted, had the streams ended: each a period apart."""
+
+    taken: int = 0
+    held: list[int] = field(default_factory=list)
+    owed: list[int] = field(default_factory=list)
+    total: list[int] = field(default_factory=list)
+
+    @property
+    def of_state(self) -> int:
+        return max((late - early for early, late in zip(self.held, self.held[PERIOD:])), default=0)
+
+    @property
+    def of_debt(self) -> int:
+        return self.owed[1] - self.owed[0]
+
+    def shows(self, what: str) -> bool:
+        """Whether state grows, or results are held back: ever more of them, or all there are."""
+        if what == "unbounded":
+            return self.of_state > 0
+        return self.of_debt > 0 or 0 < self.owed[-1] == self.total[-1]
+
+
+class Living(Run):
+    """A reference run that is fed one generation after the other."""
+
+    def __init__(self, query: Query, life: Life) -> None:
+        super().__init__(query.plan, {}, traced=False)
+        self.life, self.taken = life, Counter[str]()
+        self.ids = {n.operator.name: n.id for n in self.plan if isinstance(n.operator, Source)}
+
+    def live(self, generation: int) -> None:
+        for name, item in self.life.generation(generation):
+            self._drain(self._arrive(self.ids[name], 0, Event(item) if isinstance(item, dict) else item))
+            self._drain(self._assert(self.ids[name]))
+
+    def owed(self) -> dict[str, int]:
+        """How many events each operator would still emit if nothing more came."""
+        streams, self.streams = self.streams, {i: [] for i in self.streams}  # What is past need not be copied.
+        ended = copy.deepcopy(self)
+        self.streams = streams
+        for running in ended.running.values():
+            if isinstance(running, joins.Join | multijoin.MultiJoin):
+                # A method of a list is copied without the list.
+                running.outlet.held = running.held.__getitem__
+        for node_id, source in ended.sources.items():
+            self._drain(ended._send(node_id, None, source.end()))
+        return {i: sum(isinstance(x, Event) for x in items) for i, items in ended.streams.items()}
+
+    def _drain(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self.taken[step.operator] += isinstance(step.taken, Event)
+
+
+def grown(query: Query, life: Life, warm_up: int) -> dict[str, Growth]:
+    """Live for some generations, then measure two periods."""
+    run = Living(query, life)
+    found = {node.id: Growth() for node in run.plan}
+    for generation in range(warm_up + 2 * PERIOD):
+        if generation == warm_up + PERIOD:
+            run.taken.clear()
+        run.live(generation)
+        if generation >= warm_up:
+            for i, running in run.running.items():
+                found[i].held.append(len(running.state()))
+        if generation in (warm_up + PERIOD - 1, warm_up + 2 * PERIOD - 1):
+            for i, growth in found.items():
+                growth.taken = run.taken[i]
+            for i, count in run.owed().items():
+                found[i].owed.append(count)
+                found[i].total.append(count + sum(isinstance(x, Event) for x in run.streams[i]))
+    assert not [d for s in run.sources.values() for d in s.dead_letters]
+    return found
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the check says of one operator.
+
+    `starved`: an operator below holds its results back, so little arrives. `generous`: here or below is a join of rows.
+    That of the reference lets go of a key when it ends, and says so; that of the engine, and of the check, does not.
+    """
+
+    kind: str
+    finding: Finding
+    starved: bool
+    generous: bool
+
+    @property
+    def bounded(self) -> bool:
+        return self.finding.state != "unbounded"
+
+    @property
+    def complete(self) -> bool:
+        return self.finding.output != "held back"
+
+
+def claims(query: Query) -> Iterator[Claim]:
+    """What is said of the operators that hold events."""
+    held_back: set[str] = set()
+    generous: set[str] = set()
+    for node, finding in zip(query.plan.nodes, check(query.plan).findings, strict=True):
+        of_rows = isinstance(node.operator, Join) and node.operator.rows is not None
+        starved = not held_back.isdisjoint(node.inputs)
+        if starved or finding.output == "held back":
+            held_back.add(node.id)
+        if of_rows or not generous.isdisjoint(node.inputs):
+            generous.add(node.id)
+        # A union of the reference counts the punctuations that wait for those of others.
+        if not isinstance(node.operator, Source | Union):
+            kind = "join of rows" if of_rows else node.operator.kind
+            yield Claim(kind, finding, starved, node.id in generous)
+
+
+def broken(query: Query, life: Life, said: Iterable[Claim]) -> list[str]:
+    """Where a plan does what the check said it would not."""
+    for warm_up in (FEW, MANY):
+        growth = grown(query, life, warm_up)
+        found = []
+        for claim in said:
+            of = growth[claim.finding.operator]
+            if claim.bounded and of.of_state > 0:
+                found.append(f"{claim.finding.operator} is {claim.finding.state}, but holds {of.held}")
+            if claim.complete and not claim.starved and of.of_debt > 0:
+                found.append(f"{claim.finding.operator} is {claim.finding.output}, but owes {of.owed}")
+        if not found:
+            return []
+    return found
+
+
+#: Kind, what was said, and whether it is so, or the check was too careful.
+Tally = Counter[tuple[str, str, str]]
+
+
+def weigh(query: Query, seed: int, said: Iterable[Claim], tally: Tally) -> None:
+    """Count for which operators that are said to grow, or to hold back results, some streams make that so."""
+    left = [(c, what) for c in said if not (c.starved or c.generous) for what in ("unbounded", "held back")]
+    left = [(c, what) for c, what in left if what in (c.finding.state, c.finding.output)]
+    reached: set[str] = set()
+    for recurs in (False, True):
+        if not left:
+            break
+        growth = grown(query, Life(query.feeds, seed, recurs), FEW)
+        reached |= {i for i, g in growth.items() if g.taken}
+        seen = [(c, what) for c, what in left if growth[c.finding.operator].shows(what)]
+        tally.update((c.kind, what, "so") for c, what in seen)
+        left = [each for each in left if each not in seen]
+    tally.update((c.kind, what, "careful") for c, what in left if c.finding.operator in reached)
+
+
+# --- the same on the engine -------------------------------------------------------------------------------------------
+
+#: In memory where there is such a folder: the disk's flushes would take most of the time.
+HOME = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def on_engine(query: Query, life: Life, generations: int) -> tuple[dict[str, list[int]], list[int]]:
+    """How many rows of state the engine's operators hold after each generation, and how many results have come."""
+    with tempfile.TemporaryDirectory(prefix="penstock-soundness-", dir=HOME) as folder:
+        home = Path(folder)
+        for feed in query.feeds:
+            (home / feed.name).mkdir()
+        sources = {f.name: f.stream.read_parquet(str(home / f.name), order="name") for f in query.feeds}
+        stream = query.over(sources)
+        target = memory()
+        plan = Plan.of(Sink((stream.operator,), stream.schema, target=target))
+        storage = Storage.at(str(home / "checkpoint"))
+        storage.make()
+        (sink,) = plan.sinks
+        letters = FileTarget(f"{storage.url}/dead_letters", "parquet").bind("dead", storage)
+        bound = {sink.id: target.bind(sink.id, storage), "dead": letters}
+        how = Settings(buckets=1, compact_above=2)
+        driver = Driver(plan, local_session(), Checkpoint(storage), bound, how, bounded=False)
+        held: dict[str, list[int]] = {node.id: [] for node in plan}
+        told: list[int] = []
+        try:
+            driver.recover()
+            for number in range(generations):
+                arrived = life.generation(number)
+                for feed in query.feeds:
+                    items = [item for name, item in arrived if name == feed.name]
+                    pq.write_table(_recorded(feed, items), home / feed.name / f"{number:04}.parquet")
+                while driver.step():
+                    pass
+                now = Counter[str]()
+                for key, runs in driver.manifest.units.items():
+                    now[key.operator.partition("#")[0]] += sum(r.live for r in runs)
+                for i, counts in held.items():
+                    counts.append(now[i])
+                told.append(len(target.rows()))
+        finally:
+            driver.close()
+        assert not list((home / "checkpoint" / "dead_letters").glob("part-*"))
+        return held, told
+
+
+def _recorded(feed: Feed, items: Iterable[Row | Pattern]) -> pa.Table:
+    rows = [{**i, "punctuation": None} if isinstance(i, dict) else {"punctuation": str(i)} for i in items]
+    schema = pa.schema([*feed.schema.arrow, pa.field("punctuation", pa.string())])
+    table = pa.Table.from_pylist(rows, schema)
+    return table if any(isinstance(p, InBand) for p in feed.source.promises) else table.drop(["punctuation"])
+
+
+def broken_on_engine(query: Query, life: Life, said: Sequence[Claim]) -> list[str]:
+    """Where the engine does what the check said it would not.
+
+    What it holds of a group are parts, which are put together now and then: so the least of a few generations counts.
+    """
+    found: list[str] = []
+    for warm_up in (FEW, MANY):
+        generations = warm_up + 6 * PERIOD
+        held, told = on_engine(query, life, generations)
+        found = [
+            f"{claim.finding.operator} is {claim.finding.state}, but holds {counts}"
+            for claim in said
+            if claim.bounded and rises(counts := held[claim.finding.operator], warm_up)
+        ]
+        if all(c.complete and not c.starved for c in said):
+            root = grown(query, life, warm_up)[query.plan.nodes[-1].id]
+            owed = [total - told[warm_up + (i + 1) * PERIOD - 1] for i, total in enumerate(root.total)]
+            if owed[1] > owed[0]:
+                found.append(f"all results are complete, but the engine owes {owed}")
+        if not found:
+            break
+    return found
+
+
+def rises(counts: list[int], warm_up: int) -> bool:
+    return min(counts[-2 * PERIOD :]) > max(counts[warm_up : warm_up + 2 * PERIOD])
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+#: Everything is a function of these.
+CASES = (queries(), st.integers(0, 999), st.booleans())
+#: A plan is read as it is: making a failing one smaller takes minutes.
+RANDOM = {
+    "phases": (Phase.explicit, Phase.reuse, Phase.generate),
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+}
+
+
+@given(*CASES)
+def test_the_streams_obey(query: Query, seed: int, recurs: bool) -> None:
+    for feed in query.feeds:
+        items = Life(query.feeds, seed, recurs).recorded(4)[feed.name]
+        if any(isinstance(i, Pattern) for i in items):
+            known = scheme_of(feed.source)
+            assert not isinstance(known, Unknown)
+            told = Scheme(frozenset(t for t in known if not feed.sorts or t.tagged != {"ts": "+"}))
+            assert obeys(items, told), obeys(items, told)
+            assert is_grammatical(items, feed.schema)
+
+
+def hold_against_reference(examples: int) -> Tally:
+    """Run random plans one item at a time. No promise may be broken; too careful verdicts are counted."""
+    tally: Tally = Counter()
+
+    @settings(max_examples=examples, **RANDOM)
+    @given(*CASES)
+    def hold(query: Query, seed: int, recurs: bool) -> None:
+        said = list(claims(query))
+        if any(c.bounded and c.finding.state != "none" for c in said):
+            assert not broken(query, Life(query.feeds, seed, recurs), said), query
+            tally.update((c.kind, c.finding.state, "so") for c in said if c.bounded)
+        if not all(c.bounded and c.complete for c in said):
+            weigh(query, seed, said, tally)
+
+    hold()
+    return tally
+
+
+def shares(tally: Tally) -> dict[str, float]:
+    """Of the operators that are said to grow or to hold back, by kind and in all: for which share it is not so."""
+    told: Counter[str] = Counter()
+    careful: Counter[str] = Counter()
+    for (kind, said, fact), count in tally.items():
+        if said in ("unbounded", "held back"):
+            for name in (kind, "all"):
+                told[name] += count
+                careful[name] += count * (fact == "careful")
+    return {name: careful[name] / told[name] for name in told}
+
+
+def hold_against_engine(examples: int) -> Tally:
+    """The same plans on the engine: what is bounded there too, and that joins of rows do keep the keys that ended."""
+    tally: Tally = Counter()
+
+    @settings(max_examples=examples, **RANDOM)
+    @given(*CASES)
+    def hold(query: Query, seed: int, recurs: bool) -> None:
+        said = list(claims(query))
+        life = Life(query.feeds, seed, recurs)
+        if any(c.bounded and c.finding.state != "none" for c in said):
+            assert not broken_on_engine(query, life, said), query
+            tally.update((c.kind, c.finding.state, "so") for c in said if c.bounded)
+        if rows := [c for c in said if c.kind == "join of rows" and not c.bounded and not c.starved]:
+            held, _ = on_engine(query, Life(query.feeds, seed), FEW + 6 * PERIOD)
+            for claim in rows:
+                fact = "so" if rises(held[claim.finding.operator], FEW) else "careful"
+                tally[claim.kind, "unbounded", fact] += 1
+
+    hold()
+    return tally
+
+
+def test_state_is_let_go_and_results_appear_as_the_check_says() -> None:
+    tally = hold_against_reference(150)
+    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 50, tally
+    assert shares(tally)["all"] < 0.2, tally
+
+
+def test_the_engine_lets_go_of_state_as_the_check_says() -> None:
+    tally = hold_against_engine(25)
+    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 8, tally
+
+
+@pytest.mark.fuzz
+def test_state_is_let_go_and_results_appear_over_many_plans() -> None:
+    tally = hold_against_reference(3000)
+    print(*sorted(tally.items()), *sorted(shares(tally).items()), sep="\n")
+    assert shares(tally)["all"] < 0.15, tally
+
+
+@pytest.mark.fuzz
+def test_the_engine_lets_go_of_state_over_many_plans() -> None:
+    print(*sorted(hold_against_engine(500).items()), sep="\n")
