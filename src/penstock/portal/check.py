@@ -26,7 +26,7 @@ Form = Literal["report", "fix", "json"]
 
 @dataclass(frozen=True)
 class Checked:
-    """A query and the verdict on it. To Spark, fixes are lines to add, all of them, rather than alternatives."""
+    """A query and the verdict on it. What a Spark query needs are lines to add, all of them, not alternatives."""
 
     title: str
     report: Report
@@ -94,12 +94,11 @@ def fix_lines(one: Checked) -> Iterator[str]:
     """What to add, ready to be pasted: for a Penstock query the best fix, with the others as comments."""
     report = one.report
     if one.spark:
-        for fix in report.fixes:
-            yield f"{fix.declaration}  # on {fix.stream}, for {', '.join(fix.helps)}"
-        helped = {operator for fix in report.fixes for operator in fix.helps}
+        # Not the fixes, which are declarations at sources: Spark needs changes at operators too.
         for found in report.findings:
-            if not found.safe and found.operator not in helped:
-                yield from (f"# {found.operator}: {need}" for need in found.needs)
+            if not found.safe and found.needs:
+                yield f"# {one.title}: {found.operator}"
+                yield from found.needs
         return
     for i, fix in enumerate(report.fixes):
         yield from (f"# or: {line}" if i else line for line in fix.declaration.splitlines())
