@@ -251,6 +251,18 @@ def test_one_group_that_keeps_every_value_is_not_constant() -> None:
     assert only(Aggregate((), (clicks,), keys=(WINDOW,), hoards="collect_list")).state == "bounded"
 
 
+def test_two_watermarks_from_one_input_are_refused() -> None:
+    pairs = join(stream("clicks", TS, K), stream("views", RTS, RK), NOT_LATER, NOT_EARLIER)
+    again = Deduplicate(pairs.columns, (pairs,), keys=(K,), within_watermark=True)
+    refused = analyse(again).culprit
+    assert refused is not None
+    assert "ts, rts have a watermark" in refused.why[-1]
+    assert "drop('rts')" in refused.needs[-1]
+    dropped = Through((marked(TS), K), (pairs,))
+    assert analyse(replace(again, inputs=(dropped,), columns=dropped.columns))
+    assert analyse(Aggregate((WINDOW,), (pairs,), keys=(WINDOW,)))
+
+
 def test_a_second_watermark_is_refused() -> None:
     plan = Watermark((marked(TS), K), (Through((), (stream("clicks", TS, K),)),), column=TS, delay="1 hour")
     report = analyse(plan)

@@ -6,6 +6,7 @@ is let go stays at a few files' rows, and one that is not grows with every file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -40,8 +41,10 @@ def write(root: Path) -> None:
         right = {"rts": pa.array(later, stamp), "rk": left["k"], "w": left["v"], "rat": left["at"], "rday": day}
         for name, columns in (("left", left), ("right", right)):
             (root / name).mkdir(parents=True, exist_ok=True)
-            # Files are read in the order of their times of modification, then of their names.
-            pq.write_table(pa.table(columns), root / name / f"{file:03}.parquet")
+            path = root / name / f"{file:03}.parquet"
+            pq.write_table(pa.table(columns), path)
+            # Spark reads files in the order of their times of modification, and those of one moment in any order.
+            os.utime(path, (1_700_000_000 + file, 1_700_000_000 + file))
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class Case:
     mode: str = "append"
     quick: bool = False
     conf: tuple[tuple[str, str], ...] = ()
+    module: str | None = None  # What Spark itself needs to run it, and does not bring.
 
 
 BOTH = "rts BETWEEN ts AND ts + INTERVAL 1 HOUR"
@@ -187,17 +191,24 @@ def joins() -> Iterator[Case]:
     yield Case("join with a table", lambda s: s.l.join(s.table, "k"), "bounded", quick=True)
     yield Case("left join with a table", lambda s: s.l.join(s.table, "k", "left"), "bounded")
     yield Case("table left join stream", lambda s: s.table.join(s.l, "k", "left"), "refused")
+    third = "k = k3 AND t3 BETWEEN ts AND ts + INTERVAL 1 HOUR"
+
+    def more(streams: Streams) -> DataFrame:
+        return streams.lw.selectExpr("ts AS t3", "k AS k3")
+
+    yield Case("join of three, two times", lambda s: _on(third)(_on(ranged)(s.lw, s.rw), more(s)), "refused")
     yield Case(
-        "join of three, all ranged",
-        lambda s: _on("k = k3 AND t3 BETWEEN ts AND ts + INTERVAL 1 HOUR")(
-            _on(ranged)(s.lw, s.rw), s.lw.selectExpr("ts AS t3", "k AS k3")
-        ),
-        "bounded",
+        "join of three, all ranged", lambda s: _on(third)(_on(ranged)(s.lw, s.rw).drop("rts"), more(s)), "bounded"
     )
     yield Case(
         "join of three, last without range",
-        lambda s: _on("k = k3")(_on(ranged)(s.lw, s.rw), s.lw.selectExpr("ts AS t3", "k AS k3")),
+        lambda s: _on("k = k3")(_on(ranged)(s.lw, s.rw).drop("rts"), more(s)),
         "unbounded",
+    )
+    yield Case(
+        "join, then dropDuplicates of two times",
+        lambda s: _on(ranged)(s.lw, s.rw).dropDuplicatesWithinWatermark(["k"]),
+        "refused",
     )
 
 
@@ -332,8 +343,20 @@ def custom() -> Iterator[Case]:
     rocks = (("spark.sql.streaming.stateStore.providerClass", _ROCKS),)
     yield Case("applyInPandasWithState, no timeout", lambda s: _counted(s.l, timeout=False), "unbounded", quick=True)
     yield Case("applyInPandasWithState, timeout", lambda s: _counted(s.lw, timeout=True), "depends")
-    yield Case("transformWithState, no time", lambda s: _remembered(s.l, "none"), "unbounded", conf=rocks)
-    yield Case("transformWithState, timers", lambda s: _remembered(s.lw, "eventTime"), "depends", conf=rocks)
+    yield Case(
+        "transformWithState, no time",
+        lambda s: _remembered(s.l, "none"),
+        "unbounded",
+        conf=rocks,
+        module="google.protobuf",
+    )
+    yield Case(
+        "transformWithState, timers",
+        lambda s: _remembered(s.lw, "eventTime"),
+        "depends",
+        conf=rocks,
+        module="google.protobuf",
+    )
 
 
 def _counted(df: DataFrame, *, timeout: bool) -> DataFrame:

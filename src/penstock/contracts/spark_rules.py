@@ -8,7 +8,8 @@ so that the verdict is about the query as it will run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from penstock.contracts.report import Finding, Fix, Output, Report
@@ -18,6 +19,7 @@ from penstock.contracts.spark_plan import (
     Column,
     Custom,
     Deduplicate,
+    Expression,
     Join,
     Limit,
     Node,
@@ -79,10 +81,12 @@ def analyse(plan: Node, mode: Mode = "append", refused: str | None = None) -> Sp
     clocks = list(dict.fromkeys(stream_of(n) for n in walk(plan) if isinstance(n, Watermark)))
     for node in walk(plan):
         found, more = _judge(node, mode)
+        found = _crowded(node, found)
         if found is not None:
             if found.state == "bounded" and len(clocks) > 1:
                 all_of = ", ".join(clocks)
-                found = _assume(found, f"time goes on in all of {all_of}: Spark's watermark is that of the slowest")
+                slowest = f"time goes on in all of {all_of}: Spark's watermark is that of the slowest"
+                found = replace(found, assumes=(*found.assumes, slowest))
             findings.append(found)
         fixes += more
         if found is not None:
@@ -213,6 +217,27 @@ def _deduplicate(node: Deduplicate) -> tuple[Finding, list[Fix]]:
     return Finding(operator, detail, "unbounded", output, (why,), (needs,)), [Fix(stream_of(node), fix, (operator,))]
 
 
+def _crowded(node: Node, found: Finding | None) -> Finding | None:
+    """Spark stops a query in which an operator with state gets two columns with watermarks from one input."""
+    inputs: list[Iterable[Expression]] = []
+    if isinstance(node, Aggregate):
+        inputs = [node.keys]  # The rest of the input does not get past the partial aggregates.
+    elif isinstance(node, Deduplicate) or (isinstance(node, Join) and all(i.streaming for i in node.inputs)):
+        inputs = [i.columns for i in node.inputs]
+    for columns in inputs:
+        names = {c.id: c.name for c in columns if isinstance(c, Column) and c.delay is not None}
+        if found is not None and len(names) > 1:
+            first, *others = names.values()
+            why = (
+                f"Spark refuses to run this query: {', '.join(names.values())} have a watermark, and only one may here"
+            )
+            needs = (
+                f"before it .drop({', '.join(repr(o) for o in others)}), or cast what must stay, to keep only {first}"
+            )
+            found = replace(found, output="held back", why=(*found.why, why), needs=(*found.needs, needs))
+    return found
+
+
 def _redefined(node: Watermark) -> Finding | None:
     earlier = [n for i in node.inputs for n in walk(i) if isinstance(n, Watermark)]
     if not earlier:
@@ -250,7 +275,3 @@ def _union(node: Union) -> tuple[Finding | None, list[Fix]]:
     needs = tuple(f"{f.declaration} on {f.stream}, or one watermark after the union" for f in fixes)
     late = (f"rows of {named} do not come later than the watermark of the other inputs: Spark may drop them",)
     return Finding("union", stream_of(node), "none", "at once", (why,), needs, late), fixes
-
-
-def _assume(found: Finding, said: str) -> Finding:
-    return Finding(**{**vars(found), "assumes": (*found.assumes, said)})
