@@ -30,8 +30,6 @@ STEP = 10
 GAP = 5
 #: So many generations repeat.
 PERIOD = 2
-#: So many generations on, the time of a key is told that has no more events; windows and bands reach no further.
-LATER = 4
 #: Values that come in every generation, in attributes that no template ends.
 RECURRING = (-1, -2)
 
@@ -50,6 +48,8 @@ class Feed:
     finite: tuple[str, ...] = ()
     sorts: bool = False
     """Whether `ts up to` comes from what it knows of its order, and not in band."""
+    later: int = 4
+    """For so many generations the time of a key that has no more events is still told, where it is told for each."""
 
     @property
     def promises(self) -> str:
@@ -93,8 +93,7 @@ class Feed:
         for template in self.templates:
             if self.sorts and template == (("ts", "+"),):
                 continue
-            # Where time is told for each key, it goes on for a while after the last event of the key.
-            since = generation - LATER if ("ts", "+") in template else generation
+            since = generation - self.later if ("ts", "+") in template else generation
             parts = [_ended(how, max(since, 0), generation, n not in self.ending) for n, how in template]
             names = [n for n, _ in template]
             found += [Pattern.by_name(self.schema, dict(zip(names, chosen))) for chosen in product(*parts)]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from obeying import PERIOD, Feed, Life, Row
+from obeying import PERIOD, Feed, Life, Row, template
 from plans import Query, queries
 
 from penstock.algebra.join import Join
@@ -297,6 +297,26 @@ def test_the_streams_obey(query: Query, seed: int, recurs: bool) -> None:
             told = Scheme(frozenset(t for t in known if not feed.sorts or t.tagged != {"ts": "+"}))
             assert obeys(items, told), obeys(items, told)
             assert is_grammatical(items, feed.schema)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s0.window(20).group_by('k').agg(n='count(*)')",
+        "s0.join(s1, 'k', within=5)",
+        "s0.join(s0.drop('v'), 'k', within=5)",
+    ],
+)
+def test_time_that_is_told_for_each_key_must_go_on_after_its_last_event(text: str) -> None:
+    """A scheme speaks only of events that occur, so the check has to assume more, and says so."""
+    for later, holds in ((4, True), (0, False)):
+        feeds = tuple(Feed(n, (template("ts:+, k:#"),), later=later) for n in ("s0", "s1") if n in text)
+        query, life = Query(feeds, text), Life(feeds)
+        assert all(obeys(life.recorded(4)[f.name], scheme_of(f.source)) for f in feeds)
+        said = list(claims(query))
+        assert said[-1].bounded
+        assert "`ts` of each `k` of s0 goes on after its last event" in said[-1].finding.assumes
+        assert bool(broken(query, life, said)) is not holds
 
 
 def hold_against_reference(examples: int) -> Tally:

@@ -182,6 +182,20 @@ def also_ends(waiting: Flow, mine: str, ending: Flow, its: str) -> frozenset[str
     return frozenset({f"every `{what}` of {whose} also ends in {where}{other}"})
 
 
+def goes_on(flow: Flow, time: str, tags: Tags) -> frozenset[str]:
+    """That time which is told for each key is told beyond the last event of a key, as far as windows reach.
+
+    A scheme speaks only of events that occur. A window is complete, and a partner out of reach, some time later. Time
+    that is told for all events alike goes on with them.
+    """
+    beside = [n for n, how in sorted(tags) if how != "+" and n not in flow.finite]
+    if not beside:
+        return frozenset()
+    whose, what = _named(flow, time)
+    each = " and ".join(f"`{_named(flow, n)[1]}`" for n in beside)
+    return frozenset({f"`{what}` of each {each} of {whose} goes on after its last event"})
+
+
 def _named(flow: Flow, attribute: str) -> tuple[str, str]:
     """The streams that an attribute comes from, and its name there."""
     origins = flow.origins.get(attribute, ())

@@ -29,7 +29,19 @@ from penstock.algebra.plan import Plan
 from penstock.algebra.source import After, InBand, Once, WhenAll
 from penstock.algebra.window import CountWindow, LandmarkWindow
 from penstock.contracts.contract import Contract
-from penstock.contracts.flow import Flow, Origin, Promised, Tags, Verdict, also_ends, least, met, ordered, promised_by
+from penstock.contracts.flow import (
+    Flow,
+    Origin,
+    Promised,
+    Tags,
+    Verdict,
+    also_ends,
+    goes_on,
+    least,
+    met,
+    ordered,
+    promised_by,
+)
 from penstock.contracts.offering_join import judge_join, judge_multijoin, judge_rows_join
 from penstock.contracts.report import Output, State
 from penstock.contracts.source_scheme import flow_of
@@ -225,7 +237,8 @@ def _bucket(operator: Bucket, below: Flow) -> Verdict:
     if window.on is not None and not isinstance(window, CountWindow):
         for tags, assumed in below.promised.items():
             if (window.on, "+") in tags:
-                promised.append((tags - {(window.on, "+")} | {(window.label, "+")}, assumed))
+                labelled: Tags = tags - {(window.on, "+")} | {(window.label, "+")}
+                promised.append((labelled, assumed | goes_on(below, window.on, tags)))
         origins[window.label] = tuple(replace(o, label=True) for o in below.origins.get(window.on, ()))
     return Verdict("none", "at once", _behind(operator, below, least(promised), origins))
 

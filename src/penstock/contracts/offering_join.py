@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.algebra.domain import domains_behind
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import Meeting, meeting_of
-from penstock.contracts.flow import Flow, Origin, Promised, Tags, Verdict, also_ends, least, met, ordered
+from penstock.contracts.flow import Flow, Origin, Promised, Tags, Verdict, also_ends, goes_on, least, met, ordered
 from penstock.contracts.report import Output, State
 from penstock.contracts.template import Class
 
@@ -207,6 +207,8 @@ def _translated(meeting: Meeting, below: Sequence[Flow], h: int, k: int) -> dict
     found: list[tuple[Tags, frozenset[str]]] = []
     for tags, assumed in _settling(meeting, below[h], h, k).items():
         moved: dict[str, Class] = {}
+        if its.time is not None and its.time not in its.keys and (its.time, "+") in tags:
+            assumed = assumed | goes_on(below[h], its.time, tags)
         for name, how in tags:
             for target in [b for a, b in pairs if a == name] or ([mine.time] if mine.time is not None else []):
                 moved[target] = how
