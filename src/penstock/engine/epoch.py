@@ -514,6 +514,7 @@ class Driver:
                 waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
                 disorder={self.sources[i].name: d for i, s in self.promises.items() if (d := _disorder(s))},
                 work=_added(r.work for r in reports),
+                read=_added({self.sources[i].name: t["rows"] - t["rejected"]} for r in reports for i, t in r.promises),
             )
         )
 

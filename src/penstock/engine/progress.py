@@ -30,6 +30,8 @@ class Progress:
     """By stream and attribute the disorder seen so far, where it is monitored (lateness in ticks)."""
     work: dict[str, int] = field(default_factory=dict)
     """What operators that keep rows did in this epoch, such as `join-1 released`."""
+    read: dict[str, int] = field(default_factory=dict)
+    """By stream the events of this epoch that were let in."""
 
     @property
     def rows_per_second(self) -> float:

@@ -32,6 +32,7 @@ from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
 from penstock.engine.storage import Storage, below, seal, unseal
+from penstock.engine.watch_bounds import watching
 from penstock.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Run:
         self._temporary: str | None = None
         self._letters: pa.Table | None = None
         self._plan = Plan.of(Sink((operator,), operator.schema, target=target))
+        self._watch = watching(self._plan)
         if checkpoint is None:
             checkpoint = self._default_checkpoint(target)
         storage = Storage.at(checkpoint)
@@ -205,6 +207,8 @@ class Run:
 
     def _progress(self, progress: Progress) -> None:
         self.history.append(progress)
+        if self._watch is not None:
+            self.warnings.extend(self._watch.see(progress, self.driver.manifest.units, self.driver.promises))
         if self._listener is not None:
             self._listener(progress)
 
