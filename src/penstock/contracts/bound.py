@@ -92,11 +92,12 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
         if node.inputs:
             known = measured.get(node.id)
             if known is not None:
-                pace = replace(pace, rate=Arrivals(known / (1_000_000 if pace.clock == "us" else 1)), lacks="")
+                pace = replace(pace, rate=Arrivals.at(known / (1_000_000 if pace.clock == "us" else 1)), lacks="")
             elif pace.rate is None and not pace.lacks:
                 pace = replace(pace, lacks=f"the rate of {node.id}, as in bounds(…, rates={{'{node.id}': …}})")
             # Only what gets through is of use behind.
-            pace = replace(pace, terms={t: v for t, v in pace.terms.items() if t in promised[node.id]})
+            unknown = Term(None, f"when {node.id} passes on what it hears cannot be told")
+            pace = replace(pace, terms={t: pace.terms.get(t, unknown) for t in promised[node.id]})
         paces[node.id], found[node.id] = pace, replace(bound, timed=pace.clock != "unit")
     return found
 
@@ -199,8 +200,8 @@ def _windowed(
     if together is not None:
         rate = Arrivals(together / slide, together)
     elif below.rate is not None:
-        single = below.rate.times(1 / fan)
-        rate = Arrivals(single.rate * size / slide, single.within(size))
+        each = below.rate.times(1 / fan).within(size)
+        rate = Arrivals(each / slide, each)
     terms = {t: v if (window.label, "+") in t else v.later(size) for t, v in behind.terms.items()}
     only = all((window.label, "+") in tags for tags in closing)
     return bound, replace(

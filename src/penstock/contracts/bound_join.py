@@ -152,14 +152,12 @@ def _stored(operator: Join | MultiJoin, meeting: Meeting, k: int) -> set[str]:
 
 
 def _behind(operator: Join | MultiJoin, below: Sequence[Pace], stays: Sequence[_Stay]) -> Pace:
-    """Results: how many is known only where each row of one input has at most one partner in the others.
+    """Results, each with the moment of its row of one input; spoken of once that has been, and has left.
 
-    Such a result has the moment of that one row, and is spoken of once its row has been, and has left.
+    How many there are is known only where each such row has at most one partner in the others.
     """
     pace = _joined(operator, below)
-    lead = _leading(operator, below)
-    if lead is None:
-        return pace
+    lead, single = _leading(operator, below)
     side = meeting_of(operator).sides[lead]
     mine = below[lead]
     lifted = {n: name for n, name in side.lifted.items() if name in operator.schema}
@@ -170,38 +168,35 @@ def _behind(operator: Join | MultiJoin, below: Sequence[Pace], stays: Sequence[_
             moved = frozenset((lifted[n], c) for n, c in tags)
             unknown = next((t for t in (term, stay) if t.ticks is None), None)
             terms[moved] = unknown or Term(max(term.ticks or 0, stay.ticks or 0))
-    rate = mine.rate
-    if isinstance(operator, Join) and operator.how == "full":
-        others = [p.rate for k, p in enumerate(below) if k != lead]
-        rate = _summed([rate, *others])
+    rate = mine.rate if single else None
+    if single and isinstance(operator, Join) and operator.how == "full":
+        rate = _summed([p.rate for p in below])
     return replace(
         pace,
         rate=rate,
-        lacks=mine.lacks if rate is None else "",
+        lacks=mine.lacks if single and rate is None else "",
         terms=terms,
         moment=frozenset(lifted[n] for n in mine.moment if n in lifted),
-        unique=frozenset(frozenset(lifted[n] for n in u) for u in mine.unique if all(n in lifted for n in u)),
+        unique=frozenset(frozenset(lifted[n] for n in u) for u in mine.unique if all(n in lifted for n in u))
+        if single
+        else frozenset(),
         after=mine.after,
         fan=mine.fan,
     )
 
 
-def _leading(operator: Join | MultiJoin, below: Sequence[Pace]) -> int | None:
-    """The input whose rows give at most one result each; None if there is none."""
+def _leading(operator: Join | MultiJoin, below: Sequence[Pace]) -> tuple[int, bool]:
+    """The input that results take their moments from, and whether each of its rows gives at most one."""
     if isinstance(operator, Join) and operator.how in ("semi", "anti"):
-        return 0
+        return 0, True
     keys = [s.keys for s in meeting_of(operator).sides]
     single = [any(u <= set(keys[k]) for u in p.unique) for k, p in enumerate(below)]
-    for k in range(len(below)):
-        # Unmatched rows of another input come out too: only a full join's are counted in.
-        preserves = (
-            isinstance(operator, Join)
-            and operator.how in ("left", "right")
-            and k != ("left", "right").index(operator.how)
-        )
-        if not preserves and all(one for h, one in enumerate(single) if h != k):
-            return k
-    return None
+    # Unmatched rows of the preserved side come out too, so results go with it.
+    fixed = {"left": 0, "right": 1, "full": 0}.get(operator.how) if isinstance(operator, Join) else None
+    for k in range(len(below)) if fixed is None else (fixed,):
+        if all(one for h, one in enumerate(single) if h != k):
+            return k, True
+    return fixed or 0, False
 
 
 def _joined(operator: Join | MultiJoin, below: Sequence[Pace]) -> Pace:

@@ -47,27 +47,36 @@ _BEHIND = 4
 
 @dataclass(frozen=True)
 class Arrivals:
-    """At most how many events have their moments in a stretch of time: `burst + n + 4·√n`, n = `rate` · ticks.
+    """At most how many events have their moments in T ticks: `burst + rate · T + spread · √T`.
 
-    An even stream has n of them, or one more; for one that comes at random at that rate, the root allows for clusters.
+    Of an even stream these are `rate · T`, or one more. For one that comes at random at that rate, the root allows for
+    clusters. `step` is how far apart moments are at least: both ends of a stretch belong to it.
 
-    >>> Arrivals(rate=2).within(50), Arrivals(rate=0.001).within(60_000_000)
-    (141, 60980)
+    >>> Arrivals.at(2).within(50), Arrivals.at(0.001).within(60_000_000)  # 102 + 1 + 40, 60,000 + 1 + 979
+    (143, 60980)
     """
 
     rate: float
     burst: float = 1.0
+    spread: float = 0.0
+    step: int = 1
+
+    @classmethod
+    def at(cls, rate: float, step: int = 1) -> Arrivals:
+        """Of a stream that brings so many events a tick."""
+        return cls(rate, 1.0, _SPREAD * math.sqrt(rate), step)
 
     def within(self, ticks: int) -> int:
-        expected = self.rate * max(0, ticks)
-        return math.floor(self.burst + expected + _SPREAD * math.sqrt(expected))
+        stretch = max(0, ticks) + self.step
+        return math.floor(self.burst + self.rate * stretch + self.spread * math.sqrt(stretch))
 
     def __add__(self, other: Arrivals) -> Arrivals:
-        return Arrivals(self.rate + other.rate, self.burst + other.burst)
+        step = max(self.step, other.step)
+        return Arrivals(self.rate + other.rate, self.burst + other.burst, self.spread + other.spread, step)
 
     def times(self, factor: float) -> Arrivals:
         """Each event that many times."""
-        return Arrivals(self.rate * factor, self.burst * factor)
+        return Arrivals(self.rate * factor, self.burst * factor, self.spread * factor, self.step)
 
 
 @dataclass(frozen=True)
@@ -185,7 +194,7 @@ def pace_of(source: Source, alone: bool, measured: float | None = None) -> Pace:
     return Pace(
         schema,
         None if t is None else "unit" if pa.types.is_integer(t) else "us",
-        None if rate is None else Arrivals(rate, 1 + rate * step),
+        None if rate is None else Arrivals.at(rate, step),
         f"{source.name}.expect(rate=…)" if rate is None else "",
         _terms(source, expected, attribute, step, rate, alone),
         frozenset() if attribute is None else frozenset({attribute}),
