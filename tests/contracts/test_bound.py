@@ -188,6 +188,21 @@ def test_the_results_of_a_join_are_unknown_unless_partners_are_single() -> None:
     assert of(left.join(right, on="k", how="semi", within=10).order_by("t"), "orderby").rows is not None
 
 
+def test_keys_that_stay_for_ever_are_not_counted_by_those_of_a_time() -> None:
+    """Declared is how many occur together; how many there will have been, only a domain tells."""
+    s = stream("a", rate=1, keys={"k": 9}, lag=0).disorder(5)
+    other = stream("b", rate=1, keys={"k": 9}, lag=0).disorder(5)
+    counted = s.window(ps.Window.count(10)).group_by("k").agg(n="count(*)")
+    assert of(counted, "aggregate").rows is None
+    assert str(of(counted, "aggregate")) == "no bound"
+    assert of(s.window(ps.Window.landmark(10)).group_by("k").agg(n="count(*)"), "aggregate").rows is None
+    assert of(s.join(other, on="k", rows=3), "join").rows is None
+    nine = ps.Punctuate.values("k", range(9))
+    assert of(s.punctuate(nine).join(other.punctuate(nine), on="k", rows=3), "join").rows is not None
+    finite = s.punctuate(nine).window(ps.Window.landmark(10)).group_by("k").agg(n="count(*)")
+    assert of(finite, "aggregate").rows == 9 * 3
+
+
 def test_what_is_not_known_says_what_to_declare() -> None:
     bare = stream("a").disorder(5)
     assert of(bare.distinct(), "distinct").lacks == ("a.expect(rate=…)",)

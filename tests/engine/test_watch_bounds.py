@@ -128,6 +128,10 @@ def trips(s: ps.Stream) -> ps.Stream:
     return s.punctuate(ps.Punctuate.after("trip", "10 s"))
 
 
+def finite(s: ps.Stream) -> ps.Stream:
+    return s.punctuate(ps.Punctuate.values("segment", range(SEGMENTS)))
+
+
 ONE: dict[str, tuple[str, Callable[[ps.Stream], ps.Stream]]] = {
     "tumbling, keys": ("aggregate-1", lambda s: s.window("20 s").group_by("segment").agg(n="count(*)")),
     "sliding, keys": ("aggregate-1", lambda s: s.window("40 s", slide="10 s").group_by("segment").agg(n="count(*)")),
@@ -137,7 +141,14 @@ ONE: dict[str, tuple[str, Callable[[ps.Stream], ps.Stream]]] = {
     "distinct": ("distinct-1", lambda s: s.distinct()),
     "in order": ("orderby-1", lambda s: s.order_by("ts")),
     "nearly in order": ("orderby-1", lambda s: s.order_by("ts", slack=50)),
-    "by count": ("aggregate-1", lambda s: s.window(ps.Window.count(40, 10)).group_by("segment").agg(n="count(*)")),
+    "landmark": (
+        "aggregate-1",
+        lambda s: finite(s).window(ps.Window.landmark("10 s")).group_by("segment").agg(n="count(*)"),
+    ),
+    "by count": (
+        "aggregate-1",
+        lambda s: finite(s).window(ps.Window.count(40, 10)).group_by("segment").agg(n="count(*)"),
+    ),
 }
 
 
@@ -160,7 +171,7 @@ TWO: dict[str, tuple[str, Callable[[ps.Stream, ps.Stream], ps.Stream]]] = {
     "band, left": ("join-1", lambda a, b: a.join(b, on="trip", how="left", within="20 s")),
     "band, anti": ("join-1", lambda a, b: a.join(b, on="v", how="anti", within="20 s")),
     "trips": ("join-1", lambda a, b: trips(a).join(trips(b), on="trip", how="left")),
-    "rows": ("join-1", lambda a, b: a.join(b, on="segment", rows=5)),
+    "rows": ("join-1", lambda a, b: finite(a).join(finite(b), on="segment", rows=5)),
     "windows": (
         "join-1",
         lambda a, b: (

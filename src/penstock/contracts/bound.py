@@ -66,7 +66,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
     measured = rates or {}
     paces: dict[str, Pace] = {}
     found: dict[str, Bound] = {}
-    promised = {i: frozenset(v.behind.promised) for i, v in weigh(plan).items()}
+    verdicts = weigh(plan)
     alone = len(plan.sources) == 1
     for node in plan.nodes:
         operator = node.operator
@@ -97,7 +97,9 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
                 pace = replace(pace, lacks=f"the rate of {node.id}, as in bounds(…, rates={{'{node.id}': …}})")
             # Only what gets through is of use behind.
             unknown = Term(None, f"when {node.id} passes on what it hears cannot be told")
-            pace = replace(pace, terms={t: pace.terms.get(t, unknown) for t in promised[node.id]})
+            pace = replace(pace, terms={t: pace.terms.get(t, unknown) for t in verdicts[node.id].behind.promised})
+        if verdicts[node.id].state == "unbounded":
+            bound = Bound(None, None, None, None)  # However few keys there are at a time: what has been, stays.
         paces[node.id], found[node.id] = pace, replace(bound, timed=pace.clock != "unit")
     return found
 

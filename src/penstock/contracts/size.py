@@ -49,7 +49,7 @@ class Bound:
         at most 7,000 rows (500 keys × 14 windows), 280 kB; results within 5 s
         """
         if self.rows is None:
-            return f"rows unknown: declare {' and '.join(self.lacks)}" if self.lacks else "rows unknown"
+            return f"rows unknown: declare {' and '.join(self.lacks)}" if self.lacks else "no bound"
         why = f" ({self.why})" if self.why else ""
         size = "" if self.bytes is None else f", {size_text(self.bytes)}"
         late = f"; results within {self.late}" if self.delay else ""
