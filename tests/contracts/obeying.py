@@ -125,12 +125,14 @@ def _occurs(value: int) -> bool:
 class Life:
     """What a number of sources bring, generation by generation, as a seed decides.
 
-    With `recurs`, attributes that no template ends also take values that come again and again, and nulls.
+    With `recurs`, attributes that no template ends also take values that come again and again, and nulls, but for those
+    (of a source) that are `never_null`.
     """
 
     feeds: tuple[Feed, ...]
     seed: int = 0
     recurs: bool = False
+    never_null: frozenset[tuple[str, str]] = frozenset()
     events: int = 2
     """Of each source in a generation at most, besides the two that each has."""
 
@@ -167,7 +169,9 @@ class Life:
                     moved[name] = RECURRING[row[name] % len(RECURRING)]
                 elif self.recurs and name not in feed.ending and rng.random() < 0.5:
                     # Null is matched by `*` alone: what is tagged anywhere is never null.
-                    tagged = any(name == n for t in feed.templates for n, _ in t)
+                    tagged = (
+                        any(name == n for t in feed.templates for n, _ in t) or (feed.name, name) in self.never_null
+                    )
                     moved[name] = rng.choice(RECURRING if tagged else (*RECURRING, None))
             found.append(moved)
         return found

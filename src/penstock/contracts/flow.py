@@ -182,6 +182,17 @@ def also_ends(waiting: Flow, mine: str, ending: Flow, its: str) -> frozenset[str
     return frozenset({f"every `{what}` of {whose} also ends in {where}{other}"})
 
 
+def never_null(flow: Flow, attribute: str) -> frozenset[str]:
+    """That an attribute is never null, unless that is known: `up to` is said of values, and null is none."""
+    if attribute in flow.finite or flow.is_time(attribute):
+        return frozenset()
+    # An event with null there would be matched by no punctuation of the template, as it has to be.
+    if any(attribute == name for tags in flow.promised for name, _ in tags):
+        return frozenset()
+    whose, what = _named(flow, attribute)
+    return frozenset({f"`{what}` of {whose} is never null"})
+
+
 def goes_on(flow: Flow, time: str, tags: Tags) -> frozenset[str]:
     """That time which is told for each key is told beyond the last event of a key, as far as windows reach.
 

@@ -39,6 +39,7 @@ from penstock.contracts.flow import (
     goes_on,
     least,
     met,
+    never_null,
     ordered,
     promised_by,
 )
@@ -226,7 +227,7 @@ def _union(operator: Union, below: Sequence[Flow]) -> Verdict:
 
 
 def _ending(tags: Tags, flow: Flow, others: Iterable[Flow]) -> list[frozenset[str]]:
-    return [also_ends(other, n, flow, n) for other in others for n, c in tags if c != "+"]
+    return [also_ends(o, n, flow, n) if c != "+" else never_null(o, n) for o in others for n, c in tags]
 
 
 def _bucket(operator: Bucket, below: Flow) -> Verdict:

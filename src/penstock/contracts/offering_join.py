@@ -15,7 +15,19 @@ import pyarrow as pa
 from penstock.algebra.domain import domains_behind
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import Meeting, meeting_of
-from penstock.contracts.flow import Flow, Origin, Promised, Tags, Verdict, also_ends, goes_on, least, met, ordered
+from penstock.contracts.flow import (
+    Flow,
+    Origin,
+    Promised,
+    Tags,
+    Verdict,
+    also_ends,
+    goes_on,
+    least,
+    met,
+    never_null,
+    ordered,
+)
 from penstock.contracts.report import Output, State
 from penstock.contracts.template import Class
 
@@ -41,7 +53,8 @@ def judge_multijoin(operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
 def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
     """In1 = {[[T1:+]]}, In2 = {[[T2:+]]}: events take their places in order of time; Out = {[[T1:+, T2:+]]}.
 
-    The last rows of each key stay for partners to come, so there must be finitely many keys and a limit of rows.
+    The last rows of each key stay for partners to come, so there must be finitely many keys and a limit of rows, or
+    keys must end in both inputs. Results of unmatched rows wait for newer ones that displace them, or for that end.
     """
     assert operator.times is not None and operator.rows is not None
     names = [_called(side, flow) for side, flow in zip(("left", "right"), below, strict=True)]
@@ -66,7 +79,13 @@ def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
             "rows take their places on " + " and ".join(f"{n} `{t} up to`" for n, t in zip(names, operator.times))
         )
     held = state == "unbounded"
+    kept = _PRESERVED.get(operator.how, ())
+    over = _over(operator, below)
+    if over is not None:
+        why.append(f"rows of a key leave when it has ended in both: {over[0]}")
     for k, (flow, name, limit) in enumerate(zip(below, names, operator.rows, strict=True)):
+        if over is not None:
+            break
         keys = [pair[k] for pair in operator.keys]
         endless = [key for key in keys if key not in flow.finite]
         if limit is None:
@@ -78,9 +97,12 @@ def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
             needs.append(f'all values of {said} in {name}: ps.Punctuate.values("{endless[0]}", […])')
         if limit is None or endless:
             state = "unbounded"
-    preserved = bool(_PRESERVED.get(operator.how))
+            # The last rows of a key that has no more events are displaced by nothing.
+            held = held or k in kept
     assumed = frozenset().union(*(a for side in ready for a in side.values()))
-    if preserved:
+    if over is not None:
+        assumed |= over[1]
+    elif kept:
         assumed |= {"every key goes on having events: unmatched rows leave when newer ones displace them"}
     lifted = [next((c.name for c in operator.columns if (k, operator.times[k]) in c.origins), None) for k in (0, 1)]
     promised: dict[Tags, frozenset[str]] = {}
@@ -88,7 +110,7 @@ def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
         promised = {frozenset({(lifted[0], "+"), (lifted[1], "+")}): assumed}
     flow = _behind(operator, below, promised, any(f.open for f in below) and not held)
     useful = tuple(enumerate(operator.times))
-    safe = state != "unbounded"
+    safe = state != "unbounded" and not held
     return Verdict(
         state,
         "held back" if held else "complete",
@@ -98,6 +120,17 @@ def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
         tuple(sorted(assumed)) if safe else (),
         useful,
     )
+
+
+def _over(operator: Join, below: Sequence[Flow]) -> tuple[str, frozenset[str]] | None:
+    """A key attribute whose values end in both inputs, in words, and what that assumes."""
+    left, right = below
+    for a, b in operator.keys:
+        mine, its = (f.promised.get(frozenset({(n, "#")})) for f, n in ((left, a), (right, b)))
+        if mine is not None and its is not None:
+            said = f"`{a}: each value`" if a == b else f"`{a}: each value` and `{b}: each value`"
+            return said, mine | its | also_ends(left, a, right, b) | also_ends(right, b, left, a)
+    return None
 
 
 def _judge(
@@ -112,7 +145,8 @@ def _judge(
     called = [_called(name, flow) for name, flow in zip(names, below, strict=True)]
     rows = [_called(f"{name} rows", flow) for name, flow in zip(names, below, strict=True)]
     # settling[k][h]: templates of h that settle rows of k, in the attributes of k.
-    settling = {(k, h): _translated(meeting, below, h, k) for k in ports for h in ports if h != k}
+    nulls = isinstance(operator, Join) and operator.null_safe
+    settling = {(k, h): _translated(meeting, below, h, k, nulls) for k in ports for h in ports if h != k}
     settled = [met([settling[k, h] for h in ports if h != k]) for k in ports]
     why: list[str] = []
     needs: list[str] = []
@@ -199,8 +233,13 @@ def _settling(meeting: Meeting, flow: Flow, h: int, k: int) -> dict[Tags, frozen
     return {t: a for t, a in found.items() if all(fits(n, c) for n, c in t)}
 
 
-def _translated(meeting: Meeting, below: Sequence[Flow], h: int, k: int) -> dict[Tags, frozenset[str]]:
-    """What settles rows of k, in the attributes of k, with what that assumes of the values."""
+def _translated(
+    meeting: Meeting, below: Sequence[Flow], h: int, k: int, nulls: bool = False
+) -> dict[Tags, frozenset[str]]:
+    """What settles rows of k, in the attributes of k, with what that assumes of the values.
+
+    Rows with a null key wait for nobody, unless `nulls` are alike.
+    """
     mine, its = meeting.sides[k], meeting.sides[h]
     # A key may be paired twice (a = x and a = y); then the promise tells of both.
     pairs = list(zip(its.keys, mine.keys, strict=True))
@@ -214,6 +253,8 @@ def _translated(meeting: Meeting, below: Sequence[Flow], h: int, k: int) -> dict
                 moved[target] = how
                 if how != "+":
                     assumed = assumed | also_ends(below[k], target, below[h], name)
+                elif nulls:
+                    assumed = assumed | never_null(below[k], target)
         found.append((frozenset(moved.items()), assumed))
     return least(found)
 
