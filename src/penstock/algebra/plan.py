@@ -16,7 +16,7 @@ from penstock.algebra.forecast import forecast, releases
 from penstock.algebra.held import held_for
 from penstock.algebra.join import Join, MultiJoin, Taken
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
-from penstock.algebra.source import Declared, Files, Generated, Reader
+from penstock.algebra.source import Declared, Expected, Files, Generated, Reader
 from penstock.errors import UserError
 
 
@@ -126,7 +126,7 @@ def definition(operator: Operator) -> str:
     match operator:
         case Source():
             # What is only said for the check decides no result.
-            told = [repr(p) for p in operator.promises if not isinstance(p, Declared)]
+            told = [repr(p) for p in operator.promises if not isinstance(p, Declared | Expected)]
             return "; ".join([_reading(operator.reader), *told])
         case Select():
             return operator.predicate.sql

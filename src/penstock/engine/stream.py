@@ -15,6 +15,7 @@ from penstock.algebra.operator import Source
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Generated, Inbox
 from penstock.algebra.types import coerce_value
+from penstock.contracts.bound import with_bounds
 from penstock.contracts.check import check
 from penstock.contracts.report import Report
 from penstock.engine.admission import admit
@@ -49,7 +50,8 @@ class Stream(builder.Stream):
         """Whether, operator by operator, state stays bounded and every result appears; and what to declare if not.
 
         Nothing is read and nothing started. `bounded` is the question for runs that end by themselves: there,
-        streams that say `ends()` release everything at the end. The report is true if the query is safe.
+        streams that say `ends()` release everything at the end. Where streams `expect(…)` rates, the report gives
+        bounds of state and delay too. It is true if the query is safe.
 
         >>> rides = stream("rides", "ts timestamp, trip int", time="ts").disorder("5 s")
         >>> bool(rides.window("1 min").group_by("trip").agg(n="count(*)").check())
@@ -60,7 +62,8 @@ class Stream(builder.Stream):
         >>> print(report.fixes[0].short)
         rides = rides.punctuate(ps.Punctuate.after("trip", "1 h"))
         """
-        return check(self.plan, bounded=bounded)
+        plan = self.plan
+        return with_bounds(check(plan, bounded=bounded), plan)
 
     def start(
         self,
