@@ -42,6 +42,7 @@ format: $(READY) ## Rewrite the sources in the house format
 
 bench: $(READY) ## Penstock against Structured Streaming and DuckDB, on this machine
 	@$(BIN)/python -m benchmarks.engine
+	@$(BIN)/python -m benchmarks.join
 
 fuzz: $(READY) ## Long random search (properties, crash points)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz --timeout=3600
