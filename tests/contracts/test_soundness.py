@@ -1,4 +1,17 @@
-"""What the check says of a plan against what happens when the plan runs on streams that obey their schemes."""
+"""What the check says of a plan against what happens when the plan runs on streams that obey their schemes.
+
+*Bounded* and *complete* must hold: on the reference interpreter and on the engine, an operator never holds more after a
+generation than a period before, and owes no more results. For *unbounded* and *held back* there should be streams that
+show it; where the streams tried here do not, the check is called careful. Measured over 400 random plans: 36 of 470
+such verdicts (8 %), of aggregates 16 of 256 (6 %), of joins 20 of 146 (14 %), of distinct, m-way joins and order_by
+none of 68. The careful ones were, as far as they were looked at:
+
+- a key with declared values joined with one whose values are fresh: they never meet, so rows are not even stored;
+- groups and windows over what an outer join may leave null: events with null are in no window, so those that remain are
+  punctuated after all, though a duplicate elimination in the same place would keep the nulls for ever;
+- landmark windows that never close: the reference counts one group where the engine keeps a part for every period;
+- outer joins of which, in the streams tried, every row finds a partner in the end.
+"""
 
 from __future__ import annotations
 
@@ -404,18 +417,20 @@ def hold_against_engine(examples: int) -> Tally:
     return tally
 
 
+@pytest.mark.timeout(900)  # Half a minute of computing, which may take its time on a busy machine.
 def test_state_is_let_go_and_results_appear_as_the_check_says() -> None:
-    tally = hold_against_reference(150)
-    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 50, tally
+    tally = hold_against_reference(100)
+    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 20, tally
     assert shares(tally)["all"] < 0.2, tally
 
 
 def test_the_engine_lets_go_of_state_as_the_check_says() -> None:
-    tally = hold_against_engine(25)
-    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 8, tally
+    tally = hold_against_engine(20)
+    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 5, tally
 
 
 @pytest.mark.fuzz
+@pytest.mark.timeout(7200)
 def test_state_is_let_go_and_results_appear_over_many_plans() -> None:
     tally = hold_against_reference(3000)
     print(*sorted(tally.items()), *sorted(shares(tally).items()), sep="\n")
@@ -423,5 +438,6 @@ def test_state_is_let_go_and_results_appear_over_many_plans() -> None:
 
 
 @pytest.mark.fuzz
+@pytest.mark.timeout(7200)
 def test_the_engine_lets_go_of_state_over_many_plans() -> None:
     print(*sorted(hold_against_engine(500).items()), sep="\n")
