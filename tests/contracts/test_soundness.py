@@ -158,9 +158,14 @@ class Claim:
 
 
 def claims(query: Query) -> Iterator[Claim]:
-    """What is said of the operators that hold events."""
+    """What is said of the operators that hold events.
+
+    But not of those behind one that grows for ever: a join of ever more rows brings ever more a period, and what is
+    said of an operator is said for a steady input.
+    """
     held_back: set[str] = set()
     generous: set[str] = set()
+    growing: set[str] = set()
     for node, finding in zip(query.plan.nodes, check(query.plan).findings, strict=True):
         of_rows = isinstance(node.operator, Join) and node.operator.rows is not None
         starved = not held_back.isdisjoint(node.inputs)
@@ -168,8 +173,11 @@ def claims(query: Query) -> Iterator[Claim]:
             held_back.add(node.id)
         if of_rows or not generous.isdisjoint(node.inputs):
             generous.add(node.id)
+        flooded = not growing.isdisjoint(node.inputs)
+        if flooded or finding.state == "unbounded":
+            growing.add(node.id)
         # A union of the reference counts the punctuations that wait for those of others.
-        if not isinstance(node.operator, Source | Union):
+        if not flooded and not isinstance(node.operator, Source | Union):
             kind = "join of rows" if of_rows else node.operator.kind
             yield Claim(kind, finding, starved, node.id in generous)
 
