@@ -253,7 +253,10 @@ def _translated(
                 moved[target] = how
                 if how != "+":
                     assumed = assumed | also_ends(below[k], target, below[h], name)
-                elif nulls:
+                    continue
+                if name in its.keys:
+                    assumed = assumed | goes_on(below[h], name, tags)
+                if nulls:
                     assumed = assumed | never_null(below[k], target)
         found.append((frozenset(moved.items()), assumed))
     return least(found)

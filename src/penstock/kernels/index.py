@@ -151,8 +151,10 @@ def shifted(ticks: Ticks, by: int) -> Ticks:
 def within(earlier: Ticks, later: Ticks, low: int | None, high: int | None) -> Mask:
     """Where `low ≤ later − earlier ≤ high`; exact even where the difference exceeds 64 bits."""
     a, b = earlier.astype(np.int64), later.astype(np.int64)
-    difference = b - a
     fits = np.ones(len(a), dtype=np.bool_)
+    if low is None and high is None:
+        return fits
+    difference = b - a
     if low is not None:
         fits &= difference >= min(max(low, _LEAST), _MOST)
     if high is not None:
