@@ -23,7 +23,7 @@ from penstock.algebra.schema import Schema
 from penstock.kernels import index, release
 from penstock.kernels.multijoin import MultiJoinKernel
 from penstock.kernels.release import Laziness
-from penstock.kernels.stateful import Answer, Held, Orders, Step
+from penstock.kernels.stateful import Held, Orders, Step
 
 KEYS: dict[str, list[Any]] = {"int": [0, 1, 2], "string": ["", "a", "a key of several words"]}
 
@@ -172,7 +172,8 @@ def test_results_are_those_of_nested_loops(data: st.DataObject) -> None:
             kept[i] = [e for e in kept[i] if not settled[i].matches_row({"k": e.key, "t": e.time})]
             match = [e for e in kept[i] if asked[i].matches_row({"k": e.key, "t": e.time})]
             latest = max((e.time for e in match if e.time is not None), default=None) if timed else None
-            assert step.answers[i] == (Answer(len(match), latest),)
+            (said,) = step.answers[i]
+            assert (said.rows, said.latest) == (len(match), latest)
     assert Counter(shelf.results) == Counter(answer(events, windows))
     assert not any(shelf.held)
 
