@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyarrow.types import is_timestamp
 
 from penstock.algebra.duration import format_duration
+from penstock.algebra.feedback import Switches
 from penstock.algebra.source import Disorder, OnViolation, Promise, Reader
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Operator:
 
     inputs: tuple[Operator, ...]
     schema: Schema
+    switches: Switches = field(default=Switches(), kw_only=True)
 
     @property
     def kind(self) -> str:

@@ -1,0 +1,30 @@
+"""What an operator does about an assumed feedback, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.algebra.pattern import Pattern
+
+
+@dataclass(frozen=True)
+class Response:
+    """The answer of one operator to `not pattern`. Doing none of it is always allowed.
+
+    `output`: drop matching results (an output guard with the pattern itself). `inputs`: per input the pattern of the
+    events that may be dropped on arrival (an input guard), None for none. `purge`: also remove what is stored of
+    these: matching rows, or for an aggregate matching groups. `groups`: for an aggregate, the pattern over its groups
+    (its output schema) whose partial results are removed and not formed again. `send`: per input the patterns to pass
+    on upstream, over the schema of that input. `pinned`: what was purged may not be formed again from later events, so
+    the guards stay until punctuation covers them. `sweep`: some groups are doomed already, whatever comes: find those
+    whose present value matches. `why` says, for people, why it goes no further (empty where it goes on everywhere).
+    """
+
+    output: bool = False
+    inputs: tuple[Pattern | None, ...] = ()
+    send: tuple[tuple[Pattern, ...], ...] = ()
+    purge: bool = False
+    groups: Pattern | None = None
+    pinned: bool = False
+    sweep: bool = False
+    why: str = ""
