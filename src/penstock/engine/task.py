@@ -11,7 +11,7 @@ import json
 import os
 import pickle
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +63,8 @@ class Job:
     fused: bool = False
     tables: dict[str, str] = field(default_factory=dict)
     laziness: Laziness = field(default_factory=Laziness)
+    #: Place in the plan -> what nobody wants there; the place of a source is its node's id.
+    guards: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""
@@ -87,6 +89,8 @@ class Report:
     counts: dict[str, int] = field(default_factory=dict)
     work: dict[str, int] = field(default_factory=dict)
     answers: dict[str, list[tuple[tuple[Answer, ...], ...]]] = field(default_factory=dict)
+    #: Rows that guards have spared, by place and how: "source:traffic never read", "source:traffic dropped".
+    saved: dict[str, int] = field(default_factory=dict)
     error: PenstockError | None = None
 
     @property
