@@ -1,0 +1,1 @@
+"""The parts of `benchmarks.feedback`: data, queries, processes, published numbers and the report."""
