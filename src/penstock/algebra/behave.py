@@ -14,7 +14,8 @@ from typing import Any
 from penstock.algebra import compact
 from penstock.algebra.describe import Describer
 from penstock.algebra.domain import domains
-from penstock.algebra.operator import Distinct, Operator, OrderBy, Union
+from penstock.algebra.feedback import Feedback
+from penstock.algebra.operator import Distinct, Operator, OrderBy
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.prefix import prefix
@@ -48,6 +49,14 @@ class Behaviour(ABC):
         """Whether there is something to say without waiting for new input."""
         return False
 
+    def saw(self, value: int) -> None:
+        """Take in what a task reports of the events that the operator has seen there."""
+        raise AssertionError("nobody watches")
+
+    def issued(self) -> list[tuple[int, Feedback]]:
+        """What the operator tells upstream that it has not told yet: (input, feedback over what that input brings)."""
+        return []
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]: ...
 
@@ -58,7 +67,7 @@ class Behaviour(ABC):
 class UnionBehaviour(Behaviour):
     """What all inputs have promised: the intersections of one promise of each."""
 
-    def __init__(self, operator: Union) -> None:
+    def __init__(self, operator: Operator) -> None:
         self.schema = operator.schema
         self.given = [PunctuationSet(self.schema) for _ in operator.inputs]
         self.said = PunctuationSet(self.schema)

@@ -3,6 +3,7 @@
     meta.json                what query, version and bucket count this checkpoint belongs to
     epochs/000042.plan.json  written before epoch 42 runs: its inputs and all decisions
     epochs/000042.commit.json  written after it: the manifest. An epoch has happened when this record is whole
+    control/000007.json      what consumers have told the run, version by version; see `control_log`
     snapshots/000032.json    positions of the sources up to an epoch, so that manifests stay small
     state/…                  runs
     tables/…                 snapshots of tables, named by the plans
@@ -71,6 +72,7 @@ class Manifest:
     totals: dict[str, Any] = field(default_factory=dict)
     ended: tuple[str, ...] = ()
     control: int = 0
+    feedback: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         body = dict(vars(self))

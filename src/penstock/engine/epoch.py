@@ -32,6 +32,7 @@ from penstock.engine.compaction import MANY, Compacted, candidates, compact, ins
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.fault import reach
 from penstock.engine.keep import combined
+from penstock.engine.listening import Listening
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
@@ -153,6 +154,7 @@ class Driver:
         self.behind: dict[str, tuple[Pattern, ...]] = {}
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
         self.gone: list[str] = []
+        self.feedback = Listening(self.plan, self.checkpoint.storage)
         self.planned = 0
         self.stored: dict[int, EpochPlan] = {}
         self._trouble = None
@@ -176,6 +178,7 @@ class Driver:
             self.closed = dict(found.punctuation.get("closed", {}))
             if (done := self.checkpoint.plan_of(found.epoch)) is not None:
                 self.table_keeper.restore(done.tables)
+            self.feedback.restore(found.control, found.feedback)
             self._publish(found)
         self.planned = self.manifest.epoch
         self._take_up_plans()
@@ -200,6 +203,8 @@ class Driver:
             self.stored[epoch] = plan
             epoch += 1
         self.checkpoint.forget_plans(epoch - 1)
+        if self.stored:
+            self.feedback.take_up(self.stored[epoch - 1].control)
 
     def _changed_since(self, plan: EpochPlan) -> str | None:
         """A file the plan names that is no longer the same."""
@@ -271,6 +276,7 @@ class Driver:
                 return None
             plan = chosen
             self.checkpoint.write_plan(plan)
+            self.feedback.planned()
         self.planned = epoch
         positions = {i: r.position() for i, r in self.readers.items()}
         snapshots = {i: r.snapshot() for i, r in self.readers.items()} if epoch % SNAPSHOT_EVERY == 0 else None
@@ -289,12 +295,13 @@ class Driver:
         if self.bounded:
             over = self.manifest.ended
             ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
-        if not splits and not ends and not self.propagation.pending:
+        if not splits and not ends and not self.propagation.pending and not self.feedback.news:
             return None
         # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
         tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)
-        return EpochPlan(epoch, splits, ends, self.manifest.control, self.plan.fingerprint, partitions, tables)
+        control = self.feedback.freeze(epoch)
+        return EpochPlan(epoch, splits, ends, control, self.plan.fingerprint, partitions, tables)
 
     def _says_when_over(self, source: str) -> bool:
         return any(isinstance(p, EndOfSource) for p in self.sources[source].promises)
@@ -316,6 +323,7 @@ class Driver:
                 records.append(json.dumps({"source": node_id, "splits": pairs}))
         state_rows = sum(r.live for runs in self.manifest.units.values() for r in runs)
         digest, blob = self.pipeline.blob
+        guards = self.feedback.under(begun.plan.control)
         begun.assignments = records
         begun.job = Job(
             digest=digest,
@@ -329,6 +337,10 @@ class Driver:
             fault=self.settings.fault,
             tables=begun.plan.tables,
             laziness=Laziness(self.settings.rewrite_above, self.settings.merge_above),
+            guards=guards.patterns,
+            purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
+            sweeps=guards.sweeps,
+            preferred=guards.preferred,
             groups=1 if size < SMALLEST_TASK and state_rows < SMALL_STATE else self.buckets,
             fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
         )
@@ -368,7 +380,7 @@ class Driver:
         if begun.reports is not None:
             if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
                 self._look_ahead()
-            told = any(any(o.release) or any(o.ask) for o in now.orders.values())
+            told = any(any(o.release) or any(o.ask) for o in now.orders.values()) or begun.job.purges
             if levels and (begun.parcels is not None or now.closers or told):
                 merging = Merge(self.manifest.units, now.closers, now.orders, self.closed)
                 merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
@@ -377,6 +389,7 @@ class Driver:
         answers = {i: [a for r in merged for a in r.answers.get(i, ())] for i in self.pipeline.keepers}
         now.propagation.answered({i: combined(a) for i, a in answers.items() if a})
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
+        self.feedback.heard(begun.plan.epoch, [*scans, *merged], self.propagation, self.behind)
         self._commit(begun, [*scans, *merged], scanned)
 
     def _look_ahead(self) -> None:
@@ -428,11 +441,13 @@ class Driver:
             totals=totals,
             ended=(*self.manifest.ended, *begun.plan.ends),
             control=begun.plan.control,
+            feedback=self.feedback.to_json(begun.plan.control),
         )
         self.checkpoint.write_commit(manifest)
         before, self.manifest = self.manifest, manifest
         self._publish(manifest)
         self.checkpoint.retire(manifest, self.gone)
+        self.feedback.retire(before.control)
         if begun.snapshots is not None:
             self.checkpoint.retire_snapshots(epoch)
             if self.tables:
@@ -469,6 +484,7 @@ class Driver:
             "rows_in": before.get("rows_in", 0) + sum(r.rows for r in reports),
             "rows_out": before.get("rows_out", 0) + sent,
             "dead": all_dead,
+            "saved": _added([before.get("saved", {}), *(r.saved for r in reports)]),
         }
         return totals, dead
 
@@ -514,6 +530,9 @@ class Driver:
                 waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
                 disorder={self.sources[i].name: d for i, s in self.promises.items() if (d := _disorder(s))},
                 work=_added(r.work for r in reports),
+                saved=_added(r.saved for r in reports),
+                total_saved=totals.get("saved", {}),
+                guards=self.feedback.guards.size,
                 read=_added({self.sources[i].name: t["rows"] - t["rejected"]} for r in reports for i, t in r.promises),
             )
         )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.algebra.pattern import Pattern
 from penstock.engine.pipeline import Keeper, port_name
 from penstock.engine.state import Change, UnitKey, read_marks, read_run, write_run, write_table
+from penstock.kernels.fold import matching
 from penstock.kernels.join import JoinKernel
 from penstock.kernels.multijoin import MultiJoinKernel
-from penstock.kernels.stateful import DEAD, Answer, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 
 if TYPE_CHECKING:
     from penstock.engine.task import Job, Merge, Report
@@ -24,16 +28,24 @@ def step_bucket(
     """Fold rows into state and carry out orders; the results, if there are any."""
     orders = merging.orders[keeper.id]
     asked = any(orders.ask)
-    if not asked and not any(orders.release) and all(f is None for f in fresh):
+    purges = [job.purges.get(f"{keeper.id}#{port}", ()) for port in range(len(keeper.edges))]
+    if not asked and not any(orders.release) and not any(purges) and all(f is None for f in fresh):
         return None
-    held, keys = _held(job, merging, keeper, bucket)
-    if all(f is None for f in fresh) and not any(held):
+    before, keys = _held(job, merging, keeper, bucket)
+    held: Sequence[Sequence[Held]] = before
+    if any(purges):
+        held, purged = _purged(before, purges)
+        if purged:
+            report.saved[f"{keeper.id} purged"] = report.saved.get(f"{keeper.id} purged", 0) + purged
+    if all(f is None for f in fresh) and not any(before):
         _answer_empty(keeper, orders, report)
         return None
     kernel = keeper.kernel
     if isinstance(kernel, JoinKernel | MultiJoinKernel):
         kernel = kernel.lazily(job.laziness)
-    step = kernel.step(fresh, held, orders)
+    step = kernel.step(fresh, [[r for r in runs if r.rows.num_rows] for runs in held], orders)
+    if held is not before:
+        step = _rewritten(step, before, held)
     _store(job, keeper, bucket, step, keys, report)
     if asked:
         report.answers.setdefault(keeper.id, []).append(step.answers)
@@ -56,6 +68,52 @@ def _held(job: Job, merging: Merge, keeper: Keeper, bucket: int) -> tuple[list[l
             held[ports[key.operator]].append(Held(run.name, rows, marks, key.group, run.low, run.high))
             keys[run.name] = key
     return held, keys
+
+
+def _purged(
+    held: Sequence[Sequence[Held]], purges: Sequence[Sequence[Pattern]]
+) -> tuple[Sequence[Sequence[Held]], int]:
+    """State without the rows that match, and how many that were. Runs with none of them stay the same objects."""
+    out: list[list[Held]] = []
+    purged = 0
+    for runs, patterns in zip(held, purges, strict=True):
+        out.append([])
+        for run in runs:
+            # What speaks of attributes that are not stored cannot be told from state; the guards see to it.
+            told = [p for p in patterns if set(p.restricted) <= set(run.rows.column_names)]
+            live = live_mask(run)
+            gone = pc.and_(live, matching(run.rows, told)) if told else None
+            if gone is None or not pc.any(gone).as_py():
+                out[-1].append(run)
+                continue
+            # What is dead already goes with it: kernels that keep the order of a run count on dead rows being first.
+            keep = pc.and_(live, pc.invert(gone))
+            purged += pc.sum(gone).as_py()
+            names = [n for n in run.marks.column_names if n != DEAD] if run.marks is not None else []
+            marks = run.marks.select(names).filter(keep) if run.marks is not None and names else None
+            out[-1].append(replace(run, rows=run.rows.filter(keep).combine_chunks(), marks=marks))
+    return (out, purged) if purged else (held, 0)
+
+
+def _rewritten(step: Step, before: Sequence[Sequence[Held]], held: Sequence[Sequence[Held]]) -> Step:
+    """The step of a kernel that was shown purged runs, in terms of the runs that are stored."""
+    dropped, marked, added = list(step.dropped), dict(step.marked), list(step.added)
+    for port, (old, new) in enumerate(zip(before, held, strict=True)):
+        for was, run in zip(old, new, strict=True):
+            if was is run or run.name in step.dropped:
+                continue
+            dropped.append(run.name)
+            marks = marked.pop(run.name, run.marks)
+            if run.rows.num_rows:
+                added.append(Fresh(port, run.rows, run.group, run.low, run.high, marks))
+    return replace(step, dropped=tuple(dropped), marked=tuple(marked.items()), added=tuple(added))
+
+
+def live_mask(run: Held) -> pa.BooleanArray:
+    """Which rows of a run still count."""
+    if run.marks is None or DEAD not in run.marks.column_names:
+        return pa.array(np.ones(run.rows.num_rows, dtype=bool))
+    return pc.invert(run.marks[DEAD]).combine_chunks()
 
 
 def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, UnitKey], report: Report) -> None:

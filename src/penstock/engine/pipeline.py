@@ -32,10 +32,12 @@ from penstock.algebra.operator import (
     Source,
     Union,
 )
+from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.source import Inbox
 from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
+from penstock.engine.source.guard import apply_guard
 from penstock.errors import SchemaError, UserError
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
@@ -44,6 +46,15 @@ from penstock.kernels.lookup import LookupKernel, deepest, registered
 from penstock.kernels.stateful import Stateful
 
 BASE = "__base"
+EVERYTHING = f"SELECT * FROM {BASE}"
+
+
+class Flow(dict[str, list[pa.Table]]):
+    """Where rows have come to rest, by place; and what guards have dropped."""
+
+    def __init__(self, saved: dict[str, int]) -> None:
+        super().__init__()
+        self.saved = saved
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,8 @@ class Pipeline:
         self.exchanges: dict[str, Exchange] = {}
         #: The prepared tables of an epoch, under the names that queries know them by.
         self.tables: dict[str, pa.Table] = {}
+        #: What nobody wants in an epoch, by place in the plan (see `engine.guards`).
+        self.guards: Mapping[str, tuple[Pattern, ...]] = {}
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
         level: dict[str, int] = {}
@@ -144,12 +157,15 @@ class Pipeline:
         closing = window.label if window is not None else (keys[0] if keys else None)
         return Exchange(node.id, edge, level, keys, closing, window, kernel)
 
-    def with_tables(self, tables: Mapping[str, pa.Table]) -> Pipeline:
-        """The same pipeline with the prepared tables of an epoch, by the tables' names."""
-        if not tables:
+    def in_epoch(
+        self, tables: Mapping[str, pa.Table], guards: Mapping[str, tuple[Pattern, ...]] | None = None
+    ) -> Pipeline:
+        """The same pipeline with the prepared tables of an epoch, by the tables' names, and its guards, by place."""
+        if not tables and not guards:
             return self
         other = copy.copy(self)
         other.tables = {registered(name): table for name, table in tables.items()}
+        other.guards = guards or {}
         return other
 
     def at_level(self, level: int) -> list[Exchange]:
@@ -197,31 +213,54 @@ class Pipeline:
                     return False
         return True
 
-    def flow(self, entry: str, table: pa.Table) -> dict[str, list[pa.Table]]:
-        """Push rows that leave `entry` to where they come to rest: aggregates (as partials) and sinks."""
-        out: dict[str, list[pa.Table]] = {}
+    def flow(self, entry: str, table: pa.Table, saved: dict[str, int] | None = None) -> dict[str, list[pa.Table]]:
+        """Push rows that leave `entry` to where they come to rest: aggregates (as partials) and sinks.
+
+        What guards have dropped on the way is added to `saved`.
+        """
+        out = Flow({} if saved is None else saved)
         if table.num_rows:
-            self._push(self.nodes[entry], f"SELECT * FROM {BASE}", table, out)
-        return out
+            # The scan itself guards what leaves a source.
+            if entry in self.guards and entry in self.exchanges | self.keepers:
+                table = self._guarded(entry, table, out)
+            self._push(self.nodes[entry], EVERYTHING, table, out)
+        return dict(out)
+
+    def _guarded(self, place: str, table: pa.Table, out: Flow) -> pa.Table:
+        kept, dropped = apply_guard(table, self.guards[place])
+        if dropped:
+            out.saved[f"{place} dropped"] = out.saved.get(f"{place} dropped", 0) + dropped
+        return kept
+
+    def _guard(self, place: str, sql: str, base: pa.Table, out: Flow) -> tuple[str, pa.Table]:
+        """The rows of a statement without those a guard drops; where there is no guard, nothing is computed."""
+        if place not in self.guards:
+            return sql, base
+        rows = base if sql == EVERYTHING else query(sql, **{BASE: base}, **self.tables)
+        return EVERYTHING, self._guarded(place, rows, out)
 
     def _push(
         self,
         node: Node,
         sql: str,
         base: pa.Table,
-        out: dict[str, list[pa.Table]],
+        out: Flow,
         consumers: tuple[Node, ...] | None = None,
     ) -> None:
         """Hand rows to the consumers of a node, or to some of them."""
         consumers = self.consumers[node.id] if consumers is None else consumers
-        if len(consumers) > 1 and sql != f"SELECT * FROM {BASE}":
+        if node.inputs and node.id not in self.exchanges and node.id not in self.keepers:
+            sql, base = self._guard(node.id, sql, base, out)
+        if len(consumers) > 1 and sql != EVERYTHING:
             # Shared by several consumers: computed once.
-            base, sql = query(sql, **{BASE: base}, **self.tables), f"SELECT * FROM {BASE}"
+            base, sql = query(sql, **{BASE: base}, **self.tables), EVERYTHING
         for consumer in consumers:
             self._step(consumer, node, sql, base, out)
 
-    def _step(self, node: Node, below: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]) -> None:
+    def _step(self, node: Node, below: Node, sql: str, base: pa.Table, out: Flow) -> None:
         operator: Operator = node.operator
+        if node.id not in self.keepers and self.guards:
+            sql, base = self._guard(f"{node.id}#{node.inputs.index(below.id)}", sql, base, out)
         match operator:
             case Select():
                 self._push(node, f"SELECT * FROM ({sql}) WHERE {operator.predicate.sql}", base, out)
@@ -233,7 +272,8 @@ class Pipeline:
                 consumers = self.consumers[node.id]
                 folding = [c for c in consumers if self._folds(c, operator.window)]
                 for consumer in folding:
-                    self._rest_at(consumer, sql, base, out)
+                    # What guards say of windows the aggregate sees to, group by group.
+                    self._rest_at(consumer, *self._guard(f"{consumer.id}#0", sql, base, out), out)
                 if len(folding) < len(consumers):
                     others = tuple(c for c in consumers if c not in folding)
                     labelled = bucket_sql(sql, operator.window, below.operator.schema)
@@ -247,7 +287,7 @@ class Pipeline:
             case Map():
                 rows = conform(query(sql, **{BASE: base}, **self.tables), below.operator)
                 if rows.num_rows:
-                    self._push(node, f"SELECT * FROM {BASE}", apply_function(node, rows), out)
+                    self._push(node, EVERYTHING, apply_function(node, rows), out)
             case Aggregate():
                 self._rest_at(node, sql, base, out)
             case Distinct() | OrderBy() | Join() | MultiJoin():
@@ -264,7 +304,7 @@ class Pipeline:
     def _folds(self, consumer: Node, window: Window) -> bool:
         return consumer.id in self.exchanges and self.exchanges[consumer.id].window is window
 
-    def _rest_at(self, node: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]) -> None:
+    def _rest_at(self, node: Node, sql: str, base: pa.Table, out: Flow) -> None:
         exchange = self.exchanges[node.id]
         if exchange.by_count:
             columns = ", ".join(quote(c) for c in exchange.kernel.needed) or "1 AS __one"
@@ -272,16 +312,17 @@ class Pipeline:
         else:
             sql = exchange.kernel.partial_sql(sql)
         rows = query(sql, **{BASE: base}, **self.tables)
+        if f"{node.id}:groups" in self.guards and not exchange.by_count:
+            rows = self._guarded(f"{node.id}:groups", rows, out)
         if rows.num_rows:
             out.setdefault(node.id, []).append(rows)
 
-    def _rest_at_port(
-        self, node: Node, port: int, below: Node, sql: str, base: pa.Table, out: dict[str, list[pa.Table]]
-    ) -> None:
+    def _rest_at_port(self, node: Node, port: int, below: Node, sql: str, base: pa.Table, out: Flow) -> None:
         """Whole rows, or of them what the operator looks at, on their way to a keeper."""
         brought = self.keepers[node.id].kernel.needed[port]
         schema = below.operator.schema if brought is None else below.operator.schema.select(brought)
-        if sql == f"SELECT * FROM {BASE}":
+        sql, base = self._guard(f"{node.id}#{port}", sql, base, out)
+        if sql == EVERYTHING:
             rows = base
         else:
             rows = query(
@@ -302,7 +343,7 @@ class Pipeline:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("blob", None)
-        state["tables"] = {}
+        state["tables"], state["guards"] = {}, {}
         return state
 
 

@@ -33,6 +33,12 @@ class Progress:
     read: dict[str, int] = field(default_factory=dict)
     """By stream the events of this epoch that were let in."""
 
+    saved: dict[str, int] = field(default_factory=dict)
+    """What feedback spared in this epoch, such as `source:traffic never read`, `join-1 purged`, `select-1 dropped`."""
+    total_saved: dict[str, int] = field(default_factory=dict)
+    guards: int = 0
+    """Records of feedback in force."""
+
     @property
     def rows_per_second(self) -> float:
         return self.rows_in / self.seconds if self.seconds > 0 else 0.0

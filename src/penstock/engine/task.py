@@ -35,6 +35,7 @@ from penstock.engine.state import Change, Run, UnitKey, read_run, write_run
 from penstock.engine.storage import Storage
 from penstock.engine.tables import load_all
 from penstock.errors import PenstockError
+from penstock.kernels.doomed import doomed_groups
 from penstock.kernels.duck import limit_memory
 from penstock.kernels.fold import fold, frontier_of, is_tickable, tick, ticks
 from penstock.kernels.release import Laziness
@@ -65,6 +66,11 @@ class Job:
     laziness: Laziness = field(default_factory=Laziness)
     #: Place in the plan -> what nobody wants there; the place of a source is its node's id.
     guards: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Place -> what is to be removed from state in this epoch; aggregate -> values by which groups may be doomed.
+    purges: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    sweeps: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Source or queue -> what to take first.
+    preferred: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""
@@ -72,7 +78,7 @@ class Job:
             _pipelines.clear()
             _pipelines[self.digest] = pickle.loads(self.blob)
         # Epochs may overlap in one process and have different tables.
-        return _pipelines[self.digest].with_tables(load_all(self.checkpoint, self.tables))
+        return _pipelines[self.digest].in_epoch(load_all(self.checkpoint, self.tables), self.guards)
 
 
 @dataclass
@@ -91,6 +97,10 @@ class Report:
     answers: dict[str, list[tuple[tuple[Answer, ...], ...]]] = field(default_factory=dict)
     #: Rows that guards have spared, by place and how: "source:traffic never read", "source:traffic dropped".
     saved: dict[str, int] = field(default_factory=dict)
+    #: By aggregate, groups whose value is bound to match a feedback, as patterns over its output.
+    doomed: dict[str, list[Any]] = field(default_factory=dict)
+    #: By operator, feedback for its inputs: (input, feedback as JSON).
+    issued: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     error: PenstockError | None = None
 
     @property
@@ -138,7 +148,7 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
             assignment = json.loads(record)
             for table in _events(job, pipeline, assignment, report, letters):
                 report.rows += table.num_rows
-                for target, tables in pipeline.flow(assignment["source"], table).items():
+                for target, tables in pipeline.flow(assignment["source"], table, report.saved).items():
                     reached.setdefault(target, []).extend(tables)
         if letters:
             _count_letters(letters, report)
@@ -275,14 +285,14 @@ def _merge_bucket(
             result = _fold_bucket(job, merging, exchange, bucket, [decode(p.payload) for p in sent], report)
             if result.num_rows:
                 report.counts[exchange.id] = result.num_rows
-                for target, tables in pipeline.flow(exchange.id, result).items():
+                for target, tables in pipeline.flow(exchange.id, result, report.saved).items():
                     reached.setdefault(target, []).extend(tables)
         for keeper in pipeline.keepers_at(level):
             fresh = [_arrived(arrived.pop((bucket, edge), ())) for edge in keeper.edges]
             rows = step_bucket(job, merging, keeper, bucket, fresh, report)
             if rows is not None:
                 report.counts[keeper.id] = rows.num_rows
-                for target, tables in pipeline.flow(keeper.id, rows).items():
+                for target, tables in pipeline.flow(keeper.id, rows, report.saved).items():
                     reached.setdefault(target, []).extend(tables)
         out = _send(job, pipeline, reached, report, (level, bucket))
     except PenstockError as error:
@@ -311,13 +321,23 @@ def _fold_bucket(
         return fold_special(job, merging, exchange, bucket, delta, closers, report)
     stored: list[tuple[str, pa.Table]] = []
     keys: dict[str, UnitKey] = {}
+    purged = job.purges.get(f"{exchange.id}:groups", ())
+    sweep = job.sweeps.get(exchange.id, ())
+    everything = bool(purged) or bool(job.purges.get(exchange.id))
     for key, runs in merging.units.items():
         if key.operator == exchange.id and key.bucket == bucket:
             for run in runs:
-                if _may_close(run, closers, exchange):
+                if everything or _may_close(run, closers, exchange):
                     stored.append((run.name, read_run(job.checkpoint, key, run)))
                     keys[run.name] = key
-    folded = fold(exchange.kernel, delta, stored, closers, exchange.closing)
+    if sweep:
+        # A group that is doomed by what has arrived now alone is doomed; all of state is looked at once only.
+        looked = [*delta, *(t for _, t in stored if everything)]
+        doomed = doomed_groups(exchange.kernel, looked, sweep)
+        report.doomed.setdefault(exchange.id, []).extend(p.to_json() for p in doomed)
+    folded = fold(exchange.kernel, delta, stored, closers, exchange.closing, purged)
+    if folded.purged:
+        report.saved[f"{exchange.id} purged"] = report.saved.get(f"{exchange.id} purged", 0) + folded.purged
     changes: dict[UnitKey, Change] = {}
     for name in folded.dropped:
         before = changes.get(keys[name], Change(keys[name]))

@@ -1,0 +1,200 @@
+"""How a run listens: from messages and operators' own findings to the guards of an epoch, and back to a checkpoint.
+
+Messages are taken up when an epoch is planned. What then holds is written down as a version of the control log before
+the plan that names it, so an epoch that is run again after a crash runs under the same guards. What operators find in
+an epoch is kept in its manifest until a later plan takes it up: with epochs that overlap, that of the epoch after next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.algebra.feedback import Feedback, Intent
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.plan import Plan
+from penstock.algebra.propagate import Propagation
+from penstock.engine.control_log import ControlLog
+from penstock.engine.guards import Guards
+from penstock.engine.storage import Storage
+from penstock.errors import UserError
+
+if TYPE_CHECKING:
+    from penstock.engine.task import Report
+
+#: What a finding of an operator looks like: who, on which input (-1: about its own output), what, and since when.
+Issued = dict[str, Any]
+
+
+class Listening:
+    """The feedback of one run."""
+
+    def __init__(self, plan: Plan, storage: Storage) -> None:
+        self.plan = plan
+        self.log = ControlLog(storage)
+        self.nodes = {n.id: n for n in plan.nodes}
+        self.guards = Guards(plan)
+        self.version = 0
+        #: Findings of operators that no version has taken up yet.
+        self.issued: list[Issued] = []
+        #: Demands that wait for an answer; their requests stay until they have one, so that a crash loses none.
+        self.demands: dict[str, Feedback] = {}
+        self.epoch = 0
+        self.refused: list[str] = []
+        self._frozen: dict[int, Guards] = {0: Guards(plan)}
+        self._covered = False
+        self._taken: list[str] = []
+
+    # --- taking up ----------------------------------------------------------------------------------------------
+
+    @property
+    def news(self) -> bool:
+        """Whether somebody outside has said something that no epoch knows yet."""
+        return any(name not in self._taken and name not in self.demands for name, _ in self.log.requests())
+
+    def freeze(self, epoch: int) -> int:
+        """Take up what is new; the version under which the epoch runs."""
+        requests = []
+        for name, body in self.log.requests():
+            if name not in self._taken and name not in self.demands and not self._demanded(name, body):
+                requests.append((name, body))
+        if not requests and not self.issued and not self._covered:
+            return self.version
+        self.guards.begin(epoch)
+        for issued in self.issued:
+            self._take(issued)
+        for _, body in requests:
+            self._hear(body)
+        told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": "client"} for _, b in requests]
+        self._taken = [name for name, _ in requests]
+        self.version += 1
+        # What each version takes up stays readable for people; the guards are what counts.
+        body = {**self.guards.to_json(), "told": told, "requests": self._taken, "after": self.epoch}
+        self.log.write(self.version, body)
+        self._frozen[self.version] = Guards.from_json(self.guards.to_json(), self.plan)
+        self.issued, self._covered = [], False
+        return self.version
+
+    def planned(self) -> None:
+        """The plan that names the version is written: its messages cannot get lost any more."""
+        self.log.discard(self._taken)
+
+    def _parsed(self, body: Mapping[str, Any]) -> tuple[str, Feedback] | None:
+        node_id = body.get("node") or self.root
+        try:
+            return node_id, Feedback.parse(body["text"], self.nodes[node_id].operator.schema)
+        except (KeyError, UserError) as error:
+            # It was checked where it was said; another version of the program may see it differently.
+            self.refused.append(f"feedback {body.get('text')!r} to {node_id}: {error}")
+            return None
+
+    def _demanded(self, name: str, body: Mapping[str, Any]) -> bool:
+        """Demands change no guard: they are answered after an epoch."""
+        said = self._parsed(body)
+        if said is None or said[1].intent is not Intent.DEMANDED:
+            return False
+        self.demands[name] = said[1]
+        return True
+
+    def answered(self, name: str) -> None:
+        """A demand has had its answer."""
+        self.log.discard([name])
+        del self.demands[name]
+
+    def _hear(self, body: Mapping[str, Any]) -> None:
+        said = self._parsed(body)
+        if said is not None:
+            node_id, feedback = said
+            (sink,) = self.plan.sinks
+            self.guards.tell(node_id, feedback, edge=f"{sink.id}#0" if node_id == self.root else "")
+
+    def _take(self, issued: Issued) -> None:
+        node = self.nodes[issued["node"]]
+        port = issued["port"]
+        if port < 0:
+            feedback = Feedback.from_json(issued["feedback"], node.operator.schema)
+            self.guards.tell(node.id, feedback)
+        else:
+            below = self.nodes[node.inputs[port]]
+            feedback = Feedback.from_json(issued["feedback"], below.operator.schema)
+            self.guards.tell(below.id, feedback, edge=f"{node.id}#{port}")
+
+    @property
+    def root(self) -> str:
+        """The operator whose output the client sees."""
+        (sink,) = self.plan.sinks
+        return sink.inputs[0]
+
+    # --- after an epoch -----------------------------------------------------------------------------------------
+
+    def heard(
+        self,
+        epoch: int,
+        reports: Sequence[Report],
+        propagation: Propagation,
+        behind: Mapping[str, Sequence[Pattern]],
+    ) -> None:
+        """What operators have found out, and which guards punctuation has made needless."""
+        known, self.epoch = len(self.issued), epoch
+        for report in reports:
+            for node_id, patterns in report.doomed.items():
+                self.issued += [
+                    {"node": node_id, "port": -1, "feedback": {"intent": Intent.ASSUMED.value, "pattern": p}}
+                    for p in patterns
+                ]
+            for node_id, said in report.issued.items():
+                self.issued += [{"node": node_id, "port": port, "feedback": f} for port, f in said]
+        for node_id, behaviour in propagation.behaviours.items():
+            for port, feedback in behaviour.issued():
+                self.issued.append({"node": node_id, "port": port, "feedback": feedback.to_json()})
+        for issued in self.issued[known:]:
+            issued["epoch"] = epoch
+        if self.guards.cover(behind):
+            self._covered = True
+
+    def under(self, version: int) -> Guards:
+        """The guards of a version."""
+        if version not in self._frozen:
+            self._frozen[version] = Guards.from_json(self.log.read(version), self.plan)
+        return self._frozen[version]
+
+    def retire(self, before: int) -> None:
+        """Forget versions that only older epochs ran under."""
+        for version in [v for v in self._frozen if v < before]:
+            del self._frozen[version]
+        if before and self.log.versions()[:1] < [before]:
+            self.log.retire(before)
+
+    # --- in a checkpoint ----------------------------------------------------------------------------------------
+
+    def to_json(self, control: int) -> dict[str, Any]:
+        """What a manifest has to say beyond the version its epoch ran under."""
+        body: dict[str, Any] = {}
+        if self.issued:
+            body["issued"] = self.issued
+        if self._covered:
+            body["live"] = self.guards.to_json()
+        return body
+
+    def restore(self, control: int, stored: Mapping[str, Any]) -> None:
+        """Where a manifest left off."""
+        self.version = control
+        body = self.log.read(control)
+        self.guards = Guards.from_json(stored.get("live") or body, self.plan)
+        self.issued = list(stored.get("issued", ()))
+        self._covered = "live" in stored
+        self._taken = list(body.get("requests", ()))
+        self.planned()
+
+    def take_up(self, control: int) -> None:
+        """Epochs that were planned and did not happen know more: go on from the last of them."""
+        if control == self.version:
+            return
+        live, self.version = self.guards, control
+        body = self.log.read(control)
+        self.guards = Guards.from_json(body, self.plan)
+        self.guards.keep(live)
+        self._covered = True
+        self.issued = [i for i in self.issued if i["epoch"] > body["after"]]
+        self._taken = list(body.get("requests", ()))
+        self.planned()

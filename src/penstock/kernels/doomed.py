@@ -1,0 +1,49 @@
+"""Groups that are bound to match a feedback on their value, whatever is still to come.
+
+A count only grows, so a group that has `n >= 50` already will have it when it is complete. Which values are of this
+kind the algebra decides; here they are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import equal, one_of
+from penstock.kernels.fold import matching
+
+if TYPE_CHECKING:
+    from penstock.kernels.aggregate import AggregateKernel
+
+#: As many groups are told at once; the others will be found again, or be complete before that.
+GROUPS = 4_096
+PATTERNS = 64
+
+
+def doomed_groups(kernel: AggregateKernel, partials: Sequence[pa.Table], sweep: Sequence[Pattern]) -> list[Pattern]:
+    """Patterns over the groups whose value, as it is now, matches one of `sweep`."""
+    now = kernel.finalize(kernel.merge(partials))
+    if not now.num_rows:
+        return []
+    found = now.filter(matching(now, sweep)).select(list(kernel.grouping))
+    # No pattern names a null, NaN or a group of everything: such groups are left alone.
+    found = found.drop_null()
+    for name in kernel.grouping:
+        if pa.types.is_floating(found[name].type):
+            found = found.filter(pc.invert(pc.is_nan(found[name])))
+    found = found.slice(0, GROUPS)
+    if not found.num_rows or not kernel.grouping:
+        return []
+    *first, last = kernel.grouping
+    schema = kernel.output_schema
+    if not first:
+        return [Pattern.by_name(schema, {last: one_of(found[last].to_pylist())})]
+    lists = found.group_by(first).aggregate([(last, "distinct")]).slice(0, PATTERNS)
+    return [
+        Pattern.by_name(schema, {**{n: equal(row[n]) for n in first}, last: one_of(row[f"{last}_distinct"])})
+        for row in lists.to_pylist()
+    ]
