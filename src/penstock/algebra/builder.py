@@ -14,17 +14,22 @@ from typing import Any, Generic, Literal, Self, TypeVar
 import pyarrow as pa
 
 from penstock.algebra.aggregation import Aggregation
+from penstock.algebra.behave_pace import said
 from penstock.algebra.combine import On, join_operator, same_attributes
 from penstock.algebra.declare import Declaring, Extent
 from penstock.algebra.duration import parse_duration
 from penstock.algebra.expression import Expression
+from penstock.algebra.feedback import Switches
 from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Impute,
+    Instrument,
     Map,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Select,
     Union,
@@ -95,26 +100,107 @@ class Stream(Declaring):
         It must treat events independently of each other: how a stream is cut into tables is not defined. `keeps`
         names attributes it passes on unchanged, so that punctuation on them survives.
         """
+        out = self._made_by(function, schema, keeps, time, "map")
+        return self._with(Map((self.operator,), out, function=function, keeps=tuple(keeps)))
+
+    def impute(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: str | Schema | None = None,
+        *,
+        budget: int = 1000,
+        keeps: Sequence[str] = (),
+        where: str | None = None,
+        time: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Run an expensive Python function as `map` does, but on at most `budget` events in an epoch.
+
+        The others wait in a queue that is part of the state, so that the rest of the query goes on. With `where`, only
+        events for which that predicate is true are for the function; the others go past the queue as they are.
+        """
+        if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
+            raise UserError(f"impute: budget={budget!r}", hint="events per epoch: a whole number of at least 1")
+        if where is not None:
+            chosen = self.where(where).impute(function, schema, budget=budget, keeps=keeps, time=time)
+            return self.where(f"({where}) IS NOT TRUE")._unite((chosen,), "impute(where=…)")
+        out = self._made_by(function, schema, keeps, time, "impute")
+        return self._with(Impute((self.operator,), out, function=function, keeps=tuple(keeps), budget=budget))
+
+    def _made_by(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: str | Schema | None,
+        keeps: Sequence[str],
+        time: str | Sequence[str] | None,
+        call: str,
+    ) -> Schema:
+        """The schema of what a function returns."""
+        if not callable(function):
+            raise UserError(f"{call}: {function!r} is no function", hint="from a pyarrow.Table to a pyarrow.Table")
         out = self.schema if schema is None else schema if isinstance(schema, Schema) else Schema.parse(schema, time)
         for name in keeps:
             if name not in out or name not in self.schema:
-                raise UserError(f"map: keeps '{name}', which is not both an input and an output attribute")
-        if not out.times:
-            out = Schema(out.attributes, tuple(t for t in self.schema.times if t in keeps))
-        return self._with(Map((self.operator,), out, function=function, keeps=tuple(keeps)))
+                raise UserError(f"{call}: keeps '{name}', which is not both an input and an output attribute")
+        return out if out.times else Schema(out.attributes, tuple(t for t in self.schema.times if t in keeps))
 
     def union(self, *others: Stream) -> Self:
         """All events of this and the other streams, which must have the same attributes."""
         return self._unite(others, "union")
 
     def _unite(self, others: Sequence[Stream], call: str) -> Self:
-        for other in others:
-            same_attributes(self.schema, _stream(other, call).schema, call)
         if not others:
             raise UserError(f"{call}() of one stream", hint=f"name the other streams: a.{call}(b)")
-        times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
-        schema = Schema(self.schema.attributes, times)
+        schema = self._united(others, call)
         return self._with(Union((self.operator, *(o.operator for o in others)), schema))
+
+    def _united(self, others: Sequence[Stream], call: str) -> Schema:
+        """The schema of several streams together, which must have the same attributes."""
+        for other in others:
+            same_attributes(self.schema, _stream(other, call).schema, call)
+        times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
+        return Schema(self.schema.attributes, times)
+
+    def pace(self, *others: Stream, bound: Extent, on: str | None = None) -> Self:
+        """All events of several streams, but none that is more than `bound` behind the latest of any of them.
+
+        `a.pace(b, on="ts", bound="1 min")`: how far time has got is the greatest `ts` that any of the streams has
+        brought in the epochs before. Events older than that by more than the bound are set aside as dead letters, and
+        those before are told not to bother: `not [< …]`. So a slow branch does not go on working for nothing.
+        """
+        attribute = self._measurable(self._time(on, "pace"), "pace")
+        schema = self._united(others, "pace")
+        ticks = self._ticks(bound, attribute, "pace")
+        operators = (self.operator, *(o.operator for o in others))
+        return self._with(Pace(operators, schema, on=attribute, bound=ticks))
+
+    def instrument(self, says: str | Callable[[int], str], *, every: int | None = None) -> Self:
+        """Let everything pass and tell those before something: a driver for tests of feedback.
+
+        `instrument("not [*, > 40]")` says so once, after the first epoch with events; `every=1000` after every 1,000
+        events, at most once in an epoch. A function is given the number of events so far and returns the text.
+        """
+        if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
+            raise UserError(f"instrument: every={every!r}", hint="a number of events: a whole number of at least 1")
+        if not isinstance(says, str) and not callable(says):
+            raise UserError(f"instrument: {says!r} is no feedback", hint="a text such as 'not [*, > 40]'")
+        made = Instrument((self.operator,), self.schema, says=says, every=every)
+        said(made, every or 1)  # What cannot be read is told now, not in the middle of a run.
+        return self._with(made)
+
+    def feedback(self, *, exploit: bool = True, propagate: bool = True, log: bool = True) -> Self:
+        """What the last operator does about feedback: exploit it, pass it on upstream, count what that saved.
+
+        Doing nothing is always right. An operator that issues feedback itself, such as `pace`, does so only if it may
+        pass it on.
+        """
+        if isinstance(self.operator, Aggregate) and propagate and not exploit:
+            raise UserError(
+                f"feedback: an aggregate ({self.operator.detail}) cannot pass feedback on without exploiting it: "
+                "those before would drop part of a group, and what is left would come out as its result",
+                hint="feedback(exploit=False, propagate=False), or leave exploit on",
+            )
+        switches = Switches(exploit, propagate, log)
+        return replace(self, operator=replace(self.operator, switches=switches))
 
     def merge(self, *others: Stream, by: str | None = None) -> Self:
         """All events of several streams, in order (of time, or of attribute `by`).

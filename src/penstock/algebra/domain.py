@@ -13,9 +13,11 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Instrument,
     Map,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Select,
     Sink,
@@ -66,7 +68,7 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
     match operator:
         case Source():
             return _declared(operator)
-        case Select() | Distinct() | OrderBy() | Bucket() | Sink():
+        case Select() | Distinct() | OrderBy() | Bucket() | Instrument() | Sink():
             return dict(below[0])
         case TableJoin():
             return dict(below[0])  # the stream's attributes keep their names; nothing is known of the table's
@@ -76,7 +78,7 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
             return {n: below[0][n] for n in operator.keeps if n in below[0]}
         case Aggregate():
             return {n: below[0][n] for n in operator.keys if n in below[0]}
-        case Union():
+        case Union() | Pace():
             common = [n for n in below[0] if all(n in b for b in below)]
             return {n: _either([b[n] for b in below]) for n in common}
         case Join():

@@ -21,6 +21,7 @@ from penstock.algebra.operator import (
     Map,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Source,
     Union,
@@ -163,6 +164,8 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return _prefixes(operator, below[0])
         case Union():
             return _least(_met(below))
+        case Pace():
+            return _least([Form(((operator.on, "up to"),)), *_met(below)])
         case Join() if operator.rows is not None:
             return _behind_rows_join(operator, below)
         case Join() | MultiJoin():

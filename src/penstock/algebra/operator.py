@@ -121,12 +121,60 @@ class Map(Operator):
 
 
 @dataclass(frozen=True, eq=False)
+class Impute(Map):
+    """An expensive function with a queue of its own: results as of Map, but at most `budget` events in an epoch.
+
+    The others wait, and punctuation that speaks of them waits with them.
+    """
+
+    budget: int = 1000
+
+    @property
+    def detail(self) -> str:
+        return f"{super().detail}, {self.budget:,} an epoch"
+
+
+@dataclass(frozen=True, eq=False)
 class Union(Operator):
     """All events of all inputs; a punctuation once every input has given it."""
 
     @property
     def detail(self) -> str:
         return f"{len(self.inputs)} inputs"
+
+
+@dataclass(frozen=True, eq=False)
+class Pace(Operator):
+    """A union of inputs that may not fall behind each other: events more than `bound` behind the latest are dropped.
+
+    The latest is the greatest `on` that any input has brought in the epochs before. `bound` is in ticks of `on`. An
+    event without a time passes.
+    """
+
+    on: str = field(kw_only=True)
+    bound: int = field(kw_only=True)
+
+    @property
+    def detail(self) -> str:
+        timed = is_timestamp(self.schema.type_of(self.on))
+        extent = format_duration(self.bound) if timed else f"{self.bound:,}"
+        return f"{len(self.inputs)} input{'s' * (len(self.inputs) != 1)}, {self.on} at most {extent} behind the latest"
+
+
+@dataclass(frozen=True, eq=False)
+class Instrument(Operator):
+    """Lets everything pass and issues a feedback: once, or after every so many events; at most once in an epoch.
+
+    `says` is the text of the feedback over what passes, or a function from the number of events so far to that text.
+    """
+
+    says: str | Callable[[int], str] = field(kw_only=True)
+    every: int | None = None
+
+    @property
+    def detail(self) -> str:
+        says = self.says if isinstance(self.says, str) else f"{getattr(self.says, '__qualname__', '?')}(events)"
+        return f"{says} once" if self.every is None else f"{says} after every {self.every:,} events"
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +228,43 @@ class OrderBy(Operator):
     def detail(self) -> str:
         order = ", ".join(f"{name} desc" if down else name for name, down in self.by)
         return order if self.slack is None else f"{order}, slack {self.slack}"
+
+
+@dataclass(frozen=True, eq=False)
+class Limit(Operator):
+    """The first `count` events in order of arrival, and then the end: nothing more is wanted."""
+
+    count: int = field(kw_only=True)
+
+    @property
+    def detail(self) -> str:
+        return f"the first {self.count:,}"
+
+
+@dataclass(frozen=True, eq=False)
+class Top(Operator):
+    """The best `count` events of each group of `per`, given out when punctuation says that the group is complete.
+
+    `by` lists (attribute, descending); null comes last either way, NaN right before it. Events that are equal by it
+    are told apart by their other attributes in the order of the schema, ascending, so the result is one bag.
+    """
+
+    count: int = field(kw_only=True)
+    by: tuple[tuple[str, bool], ...] = field(kw_only=True)
+    per: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[tuple[str, bool], ...]:
+        """What decides within a group, most significant first; the attributes of `per` are all the same there."""
+        named = [name for name, _ in self.by]
+        rest = [(name, False) for name in self.schema.names if name not in named]
+        return tuple((name, down) for name, down in (*self.by, *rest) if name not in self.per)
+
+    @property
+    def detail(self) -> str:
+        order = ", ".join(f"{name} desc" if down else name for name, down in self.by)
+        per = f" per {', '.join(self.per)}" if self.per else ""
+        return f"{self.count:,} by {order}{per}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,17 @@ from penstock.algebra.behave import (
     maximal,
 )
 from penstock.algebra.behave_join import JoinBehaviour
+from penstock.algebra.behave_pace import InstrumentBehaviour, PaceBehaviour
 from penstock.algebra.behave_rows import RowsJoinBehaviour
+from penstock.algebra.feedback import Feedback
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
     Distinct,
+    Instrument,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Union,
 )
@@ -70,6 +74,22 @@ class Propagation:
         for node_id, said in answers.items():
             self.behaviours[node_id].answered(said)
 
+    def saw(self, seen: Iterable[Mapping[str, int]]) -> None:
+        """Take in what tasks report of the events that operators have seen."""
+        for told in seen:
+            for node_id, value in told.items():
+                self.behaviours[node_id].saw(value)
+
+    def issued(self) -> list[tuple[str, int, Feedback]]:
+        """What operators tell upstream since the last call: operator, input, feedback over what that input brings."""
+        return [(i, port, feedback) for i, b in self.behaviours.items() for port, feedback in b.issued()]
+
+    @property
+    def floors(self) -> dict[str, int]:
+        """The least times that operators which pace let pass from now on, in ticks."""
+        paced = ((i, b.floor) for i, b in self.behaviours.items() if isinstance(b, PaceBehaviour))
+        return {node_id: floor for node_id, floor in paced if floor is not None}
+
     @property
     def pending(self) -> bool:
         """Whether some operator has a punctuation to give though nothing new arrives."""
@@ -95,6 +115,10 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
     match operator:
         case Union():
             return UnionBehaviour(operator)
+        case Pace():
+            return PaceBehaviour(operator, heard)
+        case Instrument():
+            return InstrumentBehaviour(operator)
         case Aggregate():
             return DescribingBehaviour(operator, operator.keys)
         case Project():

@@ -47,7 +47,7 @@ def _behind(node: Operator, below: Sequence[Domains]) -> dict[str, tuple[Any, ..
             return {name: below[0][name] for name in node.keeps if name in below[0]}
         case operator.Aggregate():
             return {name: below[0][name] for name in node.keys if name in below[0]}
-        case operator.Union():
+        case operator.Union() | operator.Pace():
             shared = [name for name in below[0] if all(name in b for b in below)]
             return {name: tuple(dict.fromkeys(v for b in below for v in b[name])) for name in shared}
         case Join():
