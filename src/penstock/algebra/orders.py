@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuation import PunctuationSet
@@ -26,9 +27,11 @@ class Orders:
 class Answer:
     """Of the rows that are stored after the epoch and match an asked pattern: how many, and the latest tick of time.
 
-    If the pattern is "everything up to a value" of one attribute with ticks, `least` is the least tick of it.
+    If the pattern is "everything up to a value" of one attribute with ticks, `least` is the least tick of it. If it
+    lists values of one attribute, a queue says of which of them it holds rows: `left`.
     """
 
     rows: int
     latest: int | None = None
     least: int | None = None
+    left: frozenset[Any] | None = None

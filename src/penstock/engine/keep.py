@@ -98,15 +98,22 @@ def _purged(
 def _rewritten(step: Step, before: Sequence[Sequence[Held]], held: Sequence[Sequence[Held]]) -> Step:
     """The step of a kernel that was shown purged runs, in terms of the runs that are stored."""
     dropped, marked, added = list(step.dropped), dict(step.marked), list(step.added)
+    skipped = dict(step.skipped)
     for port, (old, new) in enumerate(zip(before, held, strict=True)):
         for was, run in zip(old, new, strict=True):
             if was is run or run.name in step.dropped:
                 continue
             dropped.append(run.name)
-            marks = marked.pop(run.name, run.marks)
-            if run.rows.num_rows:
-                added.append(Fresh(port, run.rows, run.group, run.low, run.high, marks))
-    return replace(step, dropped=tuple(dropped), marked=tuple(marked.items()), added=tuple(added))
+            marks, rows = marked.pop(run.name, run.marks), run.rows.slice(skipped.pop(run.name, 0))
+            if rows.num_rows:
+                added.append(Fresh(port, rows, run.group, run.low, run.high, marks))
+    return replace(
+        step,
+        dropped=tuple(dropped),
+        marked=tuple(marked.items()),
+        added=tuple(added),
+        skipped=tuple(skipped.items()),
+    )
 
 
 def live_mask(run: Held) -> pa.BooleanArray:
@@ -119,6 +126,7 @@ def live_mask(run: Held) -> pa.BooleanArray:
 def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, UnitKey], report: Report) -> None:
     assert job.checkpoint is not None
     report.changes.extend(Change(keys[name], dropped=(name,)) for name in step.dropped)
+    report.changes.extend(Change(keys[name], skipped=((name, rows),)) for name, rows in step.skipped)
     for name, marks in step.marked:
         file, _ = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
         report.changes.append(Change(keys[name], marked=((name, file, dead_rows(marks)),)))
@@ -152,7 +160,7 @@ def combined(answers: Sequence[Sequence[Sequence[Answer]]]) -> tuple[tuple[Answe
     """The answers of all buckets together.
 
     >>> combined([[[Answer(1, 5)]], [[Answer(2, 3)]]])
-    ((Answer(rows=3, latest=5, least=None),),)
+    ((Answer(rows=3, latest=5, least=None, left=None),),)
     """
     return tuple(
         tuple(
@@ -160,6 +168,7 @@ def combined(answers: Sequence[Sequence[Sequence[Answer]]]) -> tuple[tuple[Answe
                 sum(a.rows for a in same),
                 max((a.latest for a in same if a.latest is not None), default=None),
                 min((a.least for a in same if a.least is not None), default=None),
+                frozenset().union(*left) if (left := [a.left for a in same if a.left is not None]) else None,
             )
             for same in zip(*port, strict=True)
         )

@@ -22,7 +22,10 @@ from penstock.errors import CheckpointError
 
 @dataclass(frozen=True)
 class Run:
-    """One file of state. Rows before `skip` are done with, and so are `dead` others, which the file `marks` tells."""
+    """One file of state. Rows before `skip` are done with, and so are `dead` others, which the file `marks` tells.
+
+    Marks speak of the rows behind `skip`, which stays what it is from then on.
+    """
 
     name: str
     rows: int
@@ -106,15 +109,15 @@ def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kin
 
 def read_run(storage: Storage, key: UnitKey, run: Run) -> pa.Table:
     """The live rows of a run: mapped, not read, on local disks, so only what is looked at costs anything."""
-    return _read(storage, key, run, run.name).slice(run.skip)
+    return _read(storage, key, run, run.name, run.rows).slice(run.skip)
 
 
 def read_marks(storage: Storage, key: UnitKey, run: Run) -> pa.Table | None:
     """The bits that go with the rows of a run, if it has any."""
-    return None if run.marks is None else _read(storage, key, run, run.marks)
+    return None if run.marks is None else _read(storage, key, run, run.marks, run.rows - run.skip)
 
 
-def _read(storage: Storage, key: UnitKey, run: Run, name: str) -> pa.Table:
+def _read(storage: Storage, key: UnitKey, run: Run, name: str, rows: int) -> pa.Table:
     path = storage.path(name)
     try:
         source = pa.memory_map(path) if storage.local else storage.filesystem.open_input_file(path)
@@ -125,10 +128,10 @@ def _read(storage: Storage, key: UnitKey, run: Run, name: str) -> pa.Table:
             f"is missing or damaged: {error}",
             hint="restore the file from a backup of the checkpoint; the checkpoint itself is unchanged",
         ) from error
-    if table.num_rows != run.rows:
+    if table.num_rows != rows:
         raise CheckpointError(
             f"operator {key.operator}, bucket {key.bucket}: state run {path} holds {table.num_rows} rows, "
-            f"its manifest says {run.rows}",
+            f"its manifest says {rows}",
             hint="restore the file from a backup of the checkpoint; the checkpoint itself is unchanged",
         )
     return table

@@ -60,6 +60,9 @@ class Step:
 class Stateful(Protocol):
     """A kernel over rows with state."""
 
+    skipped: tuple[tuple[str, int], ...] = ()
+    """Runs without marks, and how many of their first rows are done with."""
+    issued: tuple[Feedback, ...] = ()
     #: Per port the attributes that decide the bucket; empty sends everything to one.
     spread: tuple[tuple[str, ...], ...]
     #: Per port the attributes to bring; None brings all.
