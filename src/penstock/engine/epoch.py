@@ -36,6 +36,7 @@ from penstock.engine.listening import Listening
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
+from penstock.engine.rehearse import marked, rehearse, store_answer
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, plan_tasks
 from penstock.engine.source.inbox import InboxReader
@@ -391,6 +392,16 @@ class Driver:
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
         self.feedback.heard(begun.plan.epoch, [*scans, *merged], self.propagation, self.behind)
         self._commit(begun, [*scans, *merged], scanned)
+        if self.feedback.demands:
+            self._answer_demands(begun.job)
+
+    def _answer_demands(self, job: Job) -> None:
+        """Partial results for those who cannot wait."""
+        storage, epoch = self.checkpoint.storage, self.manifest.epoch
+        asked = dict(self.feedback.demands)
+        for name, table in zip(asked, rehearse(self, job, [f.pattern for f in asked.values()]), strict=True):
+            store_answer(storage, name, marked(table, epoch))
+            self.feedback.answered(name)
 
     def _look_ahead(self) -> None:
         """Begin the next epoch's scan. What is wrong with its input is told when its turn comes."""

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -20,7 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.algebra.duration import parse_duration
+from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.operator import Operator, Sink
+from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
 from penstock.engine.admission import Admission
@@ -28,6 +30,7 @@ from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.epoch import TUNABLE, Driver, Settings, check_setting
 from penstock.engine.lock import Lock
 from penstock.engine.progress import Progress
+from penstock.engine.rehearse import answer, answers, marked
 from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
@@ -101,6 +104,7 @@ class Run:
         spark: SparkSession,
         listener: Callable[[Progress], None] | None = None,
         admission: Admission | None = None,
+        feedback: Sequence[str] = (),
     ) -> None:
         self.target = target
         self.trigger = trigger
@@ -138,6 +142,8 @@ class Run:
             )
             self.driver.hurried = trigger.kind != "once"
             self.driver.recover()
+            for text in feedback:
+                self.feedback(text)
             if admission is not None:
                 admission.record(storage)
                 self.warnings.extend(admission.warnings)
@@ -266,6 +272,47 @@ class Run:
                 raise UserError(f"tune({name}=…): not while it runs", hint=did_you_mean(name, TUNABLE))
             check_setting(name, value)
         self.driver.settings = replace(self.driver.settings, **settings)
+
+    def feedback(self, text: str, *, to: str | None = None) -> str:
+        """Tell the query what its consumer will ignore, wants first, or wants now; it holds from the next epoch on.
+
+        `not [*, > 40]`: matching results are ignored from now on, so nothing need be done for them. `prefer [3, *]`:
+        do what these results need first. `now [3, *]`: give the results as they are, marked as partial (see `demand`).
+        One restriction per attribute of the result (or of the output of operator `to`). Returns the message's id.
+        """
+        node_id = to or self.driver.feedback.root
+        if node_id not in self.driver.feedback.nodes:
+            raise UserError(
+                f"feedback to '{node_id}': there is no such operator",
+                hint=did_you_mean(node_id, self.driver.feedback.nodes),
+            )
+        parsed = Feedback.parse(text, self.driver.feedback.nodes[node_id].operator.schema)
+        if parsed.intent is Intent.DEMANDED and node_id != self.driver.feedback.root:
+            raise UserError(f"feedback '{text}' to '{node_id}'", hint="demand results of the query itself")
+        return self.driver.feedback.log.submit({"text": str(parsed), "node": node_id})
+
+    def demand(self, pattern: str = "", *, timeout: float = 60.0) -> pa.Table:
+        """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.
+
+        The rows are marked: `partial` is true, `as_of_epoch` says when. The final ones come as if nobody had asked.
+        """
+        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
+        name = self.feedback(f"now {pattern or Pattern.all(schema)}")
+        deadline = time.monotonic() + timeout
+        while (found := answer(self.checkpoint, name)) is None:
+            self._raise()
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise UserError(
+                    f"demand({pattern!r}): no answer", hint="demands are answered after an epoch; is the run going on?"
+                )
+            time.sleep(0.01)
+        return found
+
+    def partials(self) -> pa.Table:
+        """All partial results that were demanded so far (the last hundred answers)."""
+        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
+        nothing = marked(schema.arrow.empty_table(), 0)
+        return pa.concat_tables([nothing, *(t.cast(nothing.schema) for t in answers(self.checkpoint))])
 
     def stop(self) -> None:
         """Finish the epoch under way, then end."""

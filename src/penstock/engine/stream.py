@@ -77,6 +77,7 @@ class Stream(builder.Stream):
         master: str | None = None,
         listener: Callable[[Progress], None] | None = None,
         allow_unbounded: str | None = None,
+        feedback: str | Sequence[str] = (),
         **settings: Any,
     ) -> Run:
         """Start the query and return its handle.
@@ -86,6 +87,8 @@ class Stream(builder.Stream):
 
         A query that would run until it is stopped, and keep state or hold results back for ever, is refused (see
         `check`), unless `allow_unbounded` says why that is fine. A bounded run gets a line in `warnings` instead.
+
+        `feedback` is told to the run before its first epoch; `run.feedback(…)` tells it more while it goes on.
         """
         if not isinstance(sink, Target):
             raise UserError(f"start(sink={sink!r}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…")
@@ -107,6 +110,7 @@ class Stream(builder.Stream):
             checkpoint=checkpoint,
             dead_letters=dead_letters,
             settings=Settings(**settings),
+            feedback=[feedback] if isinstance(feedback, str) else feedback,
             spark=spark,
             listener=listener,
             admission=admission,

@@ -69,6 +69,8 @@ class Job:
     #: Place -> what is to be removed from state in this epoch; aggregate -> values by which groups may be doomed.
     purges: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
     sweeps: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Whether this is only to see what would come out: queued work is left alone.
+    rehearsal: bool = False
     #: Source or queue -> what to take first.
     preferred: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
 
