@@ -104,8 +104,12 @@ class Window(ABC):
         """The labels of the windows all of whose possible events match; None if there are none."""
 
     @abstractmethod
-    def confined_to(self, label: Restriction) -> Restriction | None:
-        """The times of events that belong to no window but those whose labels match; None if there are none."""
+    def confined_to(self, label: Restriction) -> tuple[Restriction, ...]:
+        """The times of events that belong to no window but those whose labels match, in pieces.
+
+        Nobody misses such an event when nobody wants these windows. That holds for events of no window at all too;
+        of gaps between windows, the pieces have those that they touch.
+        """
 
     def _check_label(self, schema: Schema) -> None:
         if schema.resolve(self.label) is not None:
@@ -186,14 +190,21 @@ class TimeWindow(Window):
                 labels.append((first, last))
         return self._labels(labels)
 
-    def confined_to(self, label: Restriction) -> Restriction | None:
+    def confined_to(self, label: Restriction) -> tuple[Restriction, ...]:
         """
-        >>> from penstock.algebra.restriction import equal, less
-        >>> print(Window.sliding(10, 3).confined_to(less(30)), Window.tumbling(10).confined_to(equal(20)))
-        < 30 [20, 30)
+        >>> from penstock.algebra.restriction import at_least, equal, less
+        >>> def times(window: TimeWindow, label: Restriction) -> list[str]:
+        ...     return [str(piece) for piece in window.confined_to(label)]
+        >>> times(Window.tumbling(10), equal(20)), times(Window.tumbling(10), one_of([0, 10, 30]))
+        (['[20, 30)'], ['[0, 20)', '[30, 40)'])
+
+        With windows that overlap, an event may go only if all of its windows may:
+
+        >>> times(Window.sliding(10, 3), less(30)), times(Window.sliding(10, 3), at_least(30))
+        (['< 30'], ['>= 37'])
         """
         if label is ANY:
-            return ANY
+            return (ANY,)
         numbers: list[_Interval] = []
         for low, high in _intervals(label, self.unit, 1):
             first = None if low is None else -((self.origin - low) // self.slide)
@@ -211,8 +222,9 @@ class TimeWindow(Window):
             high = None if last is None else self.start(last + 1)
             if low is None or high is None or low < high:
                 times.append((low, high))
-        # A restriction is one range: of several, none would be exact.
-        return _range(times[0], self.unit, high_closed=False) if len(times) == 1 else None
+        # An event's windows follow each other without a gap, so they lie within one piece or in none.
+        pieces = (_range(t, self.unit, high_closed=False) for t in times)
+        return tuple(p for p in pieces if p is not None)
 
     def _labels(self, numbers: list[_Interval]) -> Restriction | None:
         if not numbers:
@@ -277,14 +289,15 @@ class LandmarkWindow(Window):
                 return _range((None, self.end(last)), self.unit, high_closed=True)
         return None
 
-    def confined_to(self, label: Restriction) -> Restriction | None:
+    def confined_to(self, label: Restriction) -> tuple[Restriction, ...]:
         if label is ANY:
-            return ANY
+            return (ANY,)
         for low, high in _intervals(label, self.unit, 1):
             if high is None:  # An event is in all windows from some end on, so only these can hold all of its windows.
                 number = 1 if low is None else max(1, -((self.origin - low) // self.every))
-                return _range((self.end(number - 1), None), self.unit, high_closed=False)
-        return None
+                piece = _range((self.end(number - 1), None), self.unit, high_closed=False)
+                return () if piece is None else (piece,)
+        return ()
 
     def __repr__(self) -> str:
         return _shown(self, "landmark", [self.every])
@@ -335,8 +348,8 @@ class CountWindow(Window):
     def closed_by(self, time: Restriction) -> Restriction | None:
         return ANY if time is ANY else None  # Positions say nothing about values.
 
-    def confined_to(self, label: Restriction) -> Restriction | None:
-        return ANY if label is ANY else None
+    def confined_to(self, label: Restriction) -> tuple[Restriction, ...]:
+        return (ANY,) if label is ANY else ()  # Nobody knows an event's positions before it is counted.
 
     def __repr__(self) -> str:
         return f"Window.count({self.size}{'' if self.slide == self.size else f', {self.slide}'})"
