@@ -42,6 +42,7 @@ class EpochPlan:
     plan: str = ""
     partitions: dict[str, list[str]] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
+    floors: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))

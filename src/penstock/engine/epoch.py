@@ -151,6 +151,8 @@ class Driver:
         self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings)
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
+        #: What operators that pace let pass in the next epoch: as it stood when this one was punctuated.
+        self.floors: dict[str, int] = {}
         self.closed: dict[str, int] = {}
         self.behind: dict[str, tuple[Pattern, ...]] = {}
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
@@ -176,6 +178,7 @@ class Driver:
             for node_id, stored in found.promises.items():
                 self.promises[node_id] = PromiseState.from_json(self.sources[node_id], stored)
             self.propagation.restore(found.punctuation.get("unions", {}))
+            self.floors = self.propagation.floors
             self.closed = dict(found.punctuation.get("closed", {}))
             if (done := self.checkpoint.plan_of(found.epoch)) is not None:
                 self.table_keeper.restore(done.tables)
@@ -302,7 +305,7 @@ class Driver:
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
         tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)
         control = self.feedback.freeze(epoch)
-        return EpochPlan(epoch, splits, ends, control, self.plan.fingerprint, partitions, tables)
+        return EpochPlan(epoch, splits, ends, control, self.plan.fingerprint, partitions, tables, self.floors)
 
     def _says_when_over(self, source: str) -> bool:
         return any(isinstance(p, EndOfSource) for p in self.sources[source].promises)
@@ -342,6 +345,7 @@ class Driver:
             purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
             sweeps=guards.sweeps,
             preferred=guards.preferred,
+            floors=begun.plan.floors,
             groups=1 if size < SMALLEST_TASK and state_rows < SMALL_STATE else self.buckets,
             fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
         )
@@ -377,7 +381,8 @@ class Driver:
         self._raise_errors(begun, scans)
         reach("scanned")
         now = punctuate(self.pipeline, standing, scans)
-        self.promises = now.promises  # The next scan starts from what this one has established.
+        # The next scan starts from what this one has established.
+        self.promises, self.floors = now.promises, now.propagation.floors
         if begun.reports is not None:
             if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
                 self._look_ahead()
@@ -389,6 +394,7 @@ class Driver:
         reach("merged")
         answers = {i: [a for r in merged for a in r.answers.get(i, ())] for i in self.pipeline.keepers}
         now.propagation.answered({i: combined(a) for i, a in answers.items() if a})
+        now.propagation.saw(r.seen for r in merged)
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
         self.feedback.heard(begun.plan.epoch, [*scans, *merged], self.propagation, self.behind)
         self._commit(begun, [*scans, *merged], scanned)

@@ -23,11 +23,13 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Instrument,
     Map,
     Operator,
     OrderBy,
     Project,
     Select,
+    Pace,
     Sink,
     Source,
     Union,
@@ -37,6 +39,7 @@ from penstock.algebra.plan import Node, Plan
 from penstock.algebra.source import Inbox
 from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
+from penstock.engine.watch import Watch
 from penstock.engine.source.guard import apply_guard
 from penstock.errors import SchemaError, UserError
 from penstock.kernels.aggregate import AggregateKernel
@@ -50,11 +53,11 @@ EVERYTHING = f"SELECT * FROM {BASE}"
 
 
 class Flow(dict[str, list[pa.Table]]):
-    """Where rows have come to rest, by place; and what guards have dropped."""
+    """Where rows have come to rest, by place; what guards have dropped; and what operators have noted."""
 
-    def __init__(self, saved: dict[str, int]) -> None:
+    def __init__(self, saved: dict[str, int], watch: Watch) -> None:
         super().__init__()
-        self.saved = saved
+        self.saved, self.watch = saved, watch
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ class Pipeline:
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
         level: dict[str, int] = {}
+        #: The least times that operators which pace let pass in an epoch.
+        self.floors: Mapping[str, int] = {}
         edges = 0
         for node in self.plan.nodes:
             below = max((level[i] for i in node.inputs), default=0)
@@ -158,14 +163,18 @@ class Pipeline:
         return Exchange(node.id, edge, level, keys, closing, window, kernel)
 
     def in_epoch(
-        self, tables: Mapping[str, pa.Table], guards: Mapping[str, tuple[Pattern, ...]] | None = None
+        self,
+        tables: Mapping[str, pa.Table],
+        guards: Mapping[str, tuple[Pattern, ...]] | None = None,
+        floors: Mapping[str, int] | None = None,
     ) -> Pipeline:
-        """The same pipeline with the prepared tables of an epoch, by the tables' names, and its guards, by place."""
-        if not tables and not guards:
+        """The same pipeline with the prepared tables of an epoch, by the tables' names, its guards, by place, and
+        the least times that pass, by operator."""
+        if not tables and not guards and not floors:
             return self
         other = copy.copy(self)
         other.tables = {registered(name): table for name, table in tables.items()}
-        other.guards = guards or {}
+        other.guards, other.floors = guards or {}, floors or {}
         return other
 
     def at_level(self, level: int) -> list[Exchange]:
@@ -194,6 +203,9 @@ class Pipeline:
                 case Project():
                     for _, expression in node.operator.columns:
                         wanted |= expression.columns
+                case Instrument():
+                    if not self._collect(node.id, wanted):
+                        return False
                 case Bucket():
                     if node.operator.window.on is not None:
                         wanted.add(node.operator.window.on)
@@ -213,12 +225,14 @@ class Pipeline:
                     return False
         return True
 
-    def flow(self, entry: str, table: pa.Table, saved: dict[str, int] | None = None) -> dict[str, list[pa.Table]]:
+    def flow(
+        self, entry: str, table: pa.Table, saved: dict[str, int] | None = None, watch: Watch | None = None
+    ) -> dict[str, list[pa.Table]]:
         """Push rows that leave `entry` to where they come to rest: aggregates (as partials) and sinks.
 
-        What guards have dropped on the way is added to `saved`.
+        What guards have dropped on the way is added to `saved`, what operators note of events to `watch`.
         """
-        out = Flow({} if saved is None else saved)
+        out = Flow({} if saved is None else saved, watch or Watch())
         if table.num_rows:
             # The scan itself guards what leaves a source.
             if entry in self.guards and entry in self.exchanges | self.keepers:
@@ -343,7 +357,7 @@ class Pipeline:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("blob", None)
-        state["tables"], state["guards"] = {}, {}
+        state["tables"], state["guards"], state["floors"] = {}, {}, {}
         return state
 
 

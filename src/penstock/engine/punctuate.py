@@ -63,6 +63,7 @@ def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report])
             ends[node.id] = [end]
     propagation = Propagation(pipeline.plan)
     propagation.restore(standing.unions)
+    propagation.saw(report.seen for report in reports)
     behind = propagation.run(patterns)
     if ends:
         # After the rest, not together with it: the end contains every other promise, but how far a frontier had got

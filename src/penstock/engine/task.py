@@ -34,6 +34,7 @@ from penstock.engine.source.split import Split
 from penstock.engine.state import Change, Run, UnitKey, read_run, write_run
 from penstock.engine.storage import Storage
 from penstock.engine.tables import load_all
+from penstock.engine.watch import Watch
 from penstock.errors import PenstockError
 from penstock.kernels.doomed import doomed_groups
 from penstock.kernels.duck import limit_memory
@@ -73,6 +74,8 @@ class Job:
     rehearsal: bool = False
     #: Source or queue -> what to take first.
     preferred: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Operator that paces -> the least time that passes, in ticks.
+    floors: Mapping[str, int] = field(default_factory=dict)
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""
@@ -80,7 +83,7 @@ class Job:
             _pipelines.clear()
             _pipelines[self.digest] = pickle.loads(self.blob)
         # Epochs may overlap in one process and have different tables.
-        return _pipelines[self.digest].in_epoch(load_all(self.checkpoint, self.tables), self.guards)
+        return _pipelines[self.digest].in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.floors)
 
 
 @dataclass
@@ -101,6 +104,8 @@ class Report:
     saved: dict[str, int] = field(default_factory=dict)
     #: By aggregate, groups whose value is bound to match a feedback, as patterns over its output.
     doomed: dict[str, list[Any]] = field(default_factory=dict)
+    #: By operator that watches events: the greatest time it saw, or how many there were.
+    seen: dict[str, int] = field(default_factory=dict)
     #: By operator, feedback for its inputs: (input, feedback as JSON).
     issued: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     error: PenstockError | None = None
@@ -146,15 +151,14 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
         _fail_if_asked(job, "scan")
         reached: dict[str, list[pa.Table]] = {}
         letters: list[pa.Table] = []
+        watch = Watch()
         for record in work:
             assignment = json.loads(record)
             for table in _events(job, pipeline, assignment, report, letters):
                 report.rows += table.num_rows
-                for target, tables in pipeline.flow(assignment["source"], table, report.saved).items():
+                for target, tables in pipeline.flow(assignment["source"], table, report.saved, watch).items():
                     reached.setdefault(target, []).extend(tables)
-        if letters:
-            _count_letters(letters, report)
-            report.outputs.append(job.stagings["dead"].write(pa.concat_tables(letters), job.epoch, report.task))
+        _note(job, watch, letters, report)
         parcels = _send(job, pipeline, reached, report, (index,))
     except PenstockError as error:
         report.error = error
@@ -198,10 +202,14 @@ def _events(
         yield pa.concat_tables(pending)
 
 
-def _count_letters(letters: Sequence[pa.Table], report: Report) -> None:
-    for table in letters:
+def _note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: Report) -> None:
+    """Report what operators have seen; write dead letters, theirs and others, and count them."""
+    report.seen = watch.seen
+    if found := [*letters, *watch.letters]:
+        table = pa.concat_tables(found)
         for pair in table["reason"].value_counts().to_pylist():
             report.dead[pair["values"]] = report.dead.get(pair["values"], 0) + pair["counts"]
+        report.outputs.append(job.stagings["dead"].write(table, job.epoch, report.task))
 
 
 def _send(
@@ -282,20 +290,22 @@ def _merge_bucket(
         pipeline = job.pipeline()
         _fail_if_asked(job, "merge")
         reached: dict[str, list[pa.Table]] = {}
+        watch = Watch()
         for exchange in pipeline.at_level(level):
             sent = sorted(arrived.pop((bucket, exchange.edge), ()), key=lambda p: p.origin)
             result = _fold_bucket(job, merging, exchange, bucket, [decode(p.payload) for p in sent], report)
             if result.num_rows:
                 report.counts[exchange.id] = result.num_rows
-                for target, tables in pipeline.flow(exchange.id, result, report.saved).items():
+                for target, tables in pipeline.flow(exchange.id, result, report.saved, watch).items():
                     reached.setdefault(target, []).extend(tables)
         for keeper in pipeline.keepers_at(level):
             fresh = [_arrived(arrived.pop((bucket, edge), ())) for edge in keeper.edges]
             rows = step_bucket(job, merging, keeper, bucket, fresh, report)
             if rows is not None:
                 report.counts[keeper.id] = rows.num_rows
-                for target, tables in pipeline.flow(keeper.id, rows, report.saved).items():
+                for target, tables in pipeline.flow(keeper.id, rows, report.saved, watch).items():
                     reached.setdefault(target, []).extend(tables)
+        _note(job, watch, (), report)
         out = _send(job, pipeline, reached, report, (level, bucket))
     except PenstockError as error:
         report.error = error
