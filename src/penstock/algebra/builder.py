@@ -26,12 +26,14 @@ from penstock.algebra.operator import (
     Distinct,
     Impute,
     Instrument,
+    Limit,
     Map,
     Operator,
     OrderBy,
     Pace,
     Project,
     Select,
+    Top,
     Union,
     carried,
 )
@@ -273,17 +275,45 @@ class Stream(Declaring):
             raise UserError("order_by() without an attribute", hint="for example order_by('ts')")
         if slack is not None and (not isinstance(slack, int) or isinstance(slack, bool) or slack < 0):
             raise UserError(f"order_by: slack={slack!r}", hint="a number of events: a whole number, 0 or more")
+        order = self._ordering(by, "order_by", "names one by one: order_by('ts', 'speed desc')")
+        return self._with(OrderBy((self.operator,), self.schema, by=order, slack=slack))
+
+    def limit(self, n: int) -> Self:
+        """The first n events in order of arrival, and then the end.
+
+        Nothing more is read for it: from then on it tells those before it that no event is wanted.
+        """
+        return self._with(Limit((self.operator,), self.schema, count=_positive(n, "limit")))
+
+    def top(self, n: int, by: str | Sequence[str], per: str | Sequence[str] = ()) -> Self:
+        """The n best events of each group: `top(10, by="speed desc, ts", per=["segment"])`.
+
+        They are given out when punctuation says that the group is complete; without `per` there is one group, which
+        is complete at the end. Behind `window(…)` each window is a group, or divided into groups by `per`. Events that
+        are equal in `by` are told apart by their other attributes, ascending. Null comes last, NaN before it. Events
+        that are too bad for a group that is full are no longer wanted, and those before it are told so.
+        """
+        count = _positive(n, "top")
+        texts = ([by] if by in self.schema else by.split(",")) if isinstance(by, str) else by
+        if not texts:
+            raise UserError("top() without an order", hint="for example top(10, by='speed desc')")
+        order = self._ordering(texts, "top", "a text: top(10, by='speed desc, ts')")
+        groups = self._known([per] if isinstance(per, str) else per, "top")
+        if (bucket := _bucket_under(self.operator)) is not None:
+            groups = (bucket.window.label, *groups)
+        return self._with(Top((self.operator,), self.schema, count=count, by=order, per=tuple(dict.fromkeys(groups))))
+
+    def _ordering(self, by: Sequence[str], call: str, hint: str) -> tuple[tuple[str, bool], ...]:
+        """Attributes with their directions, from texts such as "speed desc"."""
         order = []
         for text in by:
             if not isinstance(text, str):
-                raise UserError(
-                    f"order_by: {text!r} is no column", hint="names one by one: order_by('ts', 'speed desc')"
-                )
+                raise UserError(f"{call}: {text!r} is no column", hint=hint)
             name, _, direction = text.strip().partition(" ") if text not in self.schema else (text, "", "")
             if direction.strip().lower() not in ("", "asc", "desc"):
-                raise UserError(f"order_by: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
-            order.append((self._known((name,), "order_by")[0], direction.strip().lower() == "desc"))
-        return self._with(OrderBy((self.operator,), self.schema, by=tuple(order), slack=slack))
+                raise UserError(f"{call}: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
+            order.append((self._known((name,), call)[0], direction.strip().lower() == "desc"))
+        return tuple(order)
 
     def lookup(
         self,
@@ -470,6 +500,12 @@ def _stream(given: object, call: str) -> Stream:
         )
     what = repr(given) if isinstance(given, str) else type(given).__name__
     raise UserError(f"{call}: {what} is no stream", hint="streams themselves, one by one, as ps.stream(…) returns them")
+
+
+def _positive(n: int, call: str) -> int:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise UserError(f"{call}({n!r}) is no number of events", hint="a whole number, 1 or more")
+    return n
 
 
 def _is_negative(extent: Extent) -> bool:

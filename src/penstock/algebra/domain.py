@@ -14,6 +14,7 @@ from penstock.algebra.operator import (
     Bucket,
     Distinct,
     Instrument,
+    Limit,
     Map,
     Operator,
     OrderBy,
@@ -22,6 +23,7 @@ from penstock.algebra.operator import (
     Select,
     Sink,
     Source,
+    Top,
     Union,
 )
 from penstock.algebra.restriction import Restriction, one_of, values_of
@@ -68,7 +70,7 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
     match operator:
         case Source():
             return _declared(operator)
-        case Select() | Distinct() | OrderBy() | Bucket() | Instrument() | Sink():
+        case Select() | Distinct() | OrderBy() | Limit() | Top() | Bucket() | Instrument() | Sink():
             return dict(below[0])
         case TableJoin():
             return dict(below[0])  # the stream's attributes keep their names; nothing is known of the table's

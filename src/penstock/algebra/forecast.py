@@ -18,12 +18,14 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Limit,
     Map,
     Operator,
     OrderBy,
     Pace,
     Project,
     Source,
+    Top,
     Union,
 )
 from penstock.algebra.source import (
@@ -118,6 +120,9 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
                 lines = (f"rows: the first of {o.slack + 1:,} in order, as events arrive",)
             case OrderBy() as o:
                 lines = (_said("sorted prefix", _prefixes(o, below[0]), [o.by[0][0]]),)
+            case Top() as t:
+                needed = [n for k in t.per for n in _named(t, k)]
+                lines = (_said("groups", _described(below[0], t.per, domains(t.inputs[0])), needed),)
             case Join() as j if j.times is not None and j.rows is not None:
                 lines = _rows_join_lines(j, below)
             case Join() | MultiJoin() as j:
@@ -162,6 +167,10 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return _groups(operator, below[0])
         case OrderBy():
             return _prefixes(operator, below[0])
+        case Limit():
+            return _least([*below[0], Form()])  # When the limit is reached, that is the end.
+        case Top():
+            return _least(_described(below[0], operator.per, domains(operator.inputs[0])))
         case Union():
             return _least(_met(below))
         case Pace():
@@ -239,7 +248,7 @@ def _groups(operator: Aggregate, forms: Forms) -> Forms:
     return _least(found)
 
 
-def _named(operator: Aggregate, key: str) -> list[str]:
+def _named(operator: Aggregate | Top, key: str) -> list[str]:
     """What a source would have to promise for a grouping attribute: for the label of a window, its time."""
     below = operator.inputs[0]
     if isinstance(below, Bucket) and key == below.window.label:

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import meeting_of
-from penstock.algebra.operator import Aggregate, Bucket, Distinct, Operator, OrderBy
+from penstock.algebra.operator import Aggregate, Bucket, Distinct, Impute, Limit, Operator, OrderBy, Top
 
 
 def held_for(operator: Operator) -> dict[str, Any] | None:
@@ -28,16 +28,17 @@ def held_for(operator: Operator) -> dict[str, Any] | None:
         case Join():
             keys = [[a for a, _ in operator.keys], [b for _, b in operator.keys]]
             return {"kind": "join", "keys": keys, "times": list(operator.times or ()), "reach": {}}
-        case Aggregate():
+        case Aggregate() | Top():
             below = operator.inputs[0]
-            found: dict[str, Any] = {"kind": "aggregate", "keys": list(operator.keys)}
+            grouping = operator.keys if isinstance(operator, Aggregate) else operator.per
+            found: dict[str, Any] = {"kind": operator.kind, "keys": list(grouping)}
             if isinstance(below, Bucket):
                 window = below.window
                 found |= {"label": window.label, "on": window.on, "size": getattr(window, "size", None)}
             return found
         case OrderBy():
             return {"kind": "order", "by": [n for n, _ in operator.by]}
-        case Distinct():
-            return {"kind": "distinct"}
+        case Distinct() | Impute() | Limit():
+            return {"kind": operator.kind}
         case _:
             return None

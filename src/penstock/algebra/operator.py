@@ -256,9 +256,10 @@ class Top(Operator):
     @property
     def order(self) -> tuple[tuple[str, bool], ...]:
         """What decides within a group, most significant first; the attributes of `per` are all the same there."""
-        named = [name for name, _ in self.by]
-        rest = [(name, False) for name in self.schema.names if name not in named]
-        return tuple((name, down) for name, down in (*self.by, *rest) if name not in self.per)
+        found: dict[str, bool] = {}
+        for name, down in (*self.by, *((name, False) for name in self.schema.names)):
+            found.setdefault(name, down)
+        return tuple((name, down) for name, down in found.items() if name not in self.per)
 
     @property
     def detail(self) -> str:

@@ -21,16 +21,19 @@ from penstock.algebra.behave import (
 from penstock.algebra.behave_join import JoinBehaviour
 from penstock.algebra.behave_pace import InstrumentBehaviour, PaceBehaviour
 from penstock.algebra.behave_rows import RowsJoinBehaviour
+from penstock.algebra.behave_top import LimitBehaviour, TopBehaviour
 from penstock.algebra.feedback import Feedback
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
     Distinct,
     Instrument,
+    Limit,
     Operator,
     OrderBy,
     Pace,
     Project,
+    Top,
     Union,
 )
 from penstock.algebra.orders import Answer, Orders
@@ -106,7 +109,7 @@ class Propagation:
 def _is_heard(plan: Plan, node_id: str) -> bool:
     """Whether someone further down does anything with punctuation."""
     consumers = plan.consumers(node_id)
-    keeping = (Aggregate, Distinct, OrderBy, Join, MultiJoin)
+    keeping = (Aggregate, Distinct, OrderBy, Top, Join, MultiJoin)
     return any(isinstance(c.operator, keeping) or _is_heard(plan, c.id) for c in consumers)
 
 
@@ -127,6 +130,10 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
             return DistinctBehaviour(operator)
         case OrderBy():
             return OrderBehaviour(operator)
+        case Limit():
+            return LimitBehaviour(operator)
+        case Top():
+            return TopBehaviour(operator)
         case Join():
             return JoinBehaviour(operator, asks=heard) if operator.rows is None else RowsJoinBehaviour(operator)
         case MultiJoin():

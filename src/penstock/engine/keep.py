@@ -49,6 +49,8 @@ def step_bucket(
     _store(job, keeper, bucket, step, keys, report)
     if asked:
         report.answers.setdefault(keeper.id, []).append(step.answers)
+    if step.issued:
+        report.issued.setdefault(keeper.id, []).extend((0, f.to_json()) for f in step.issued)
     for name, count in step.counts.items():
         report.work[f"{keeper.id} {name}"] = report.work.get(f"{keeper.id} {name}", 0) + count
     return step.output if step.output.num_rows else None

@@ -25,6 +25,7 @@ from penstock.algebra.operator import (
     Distinct,
     Instrument,
     Map,
+    Limit,
     Operator,
     OrderBy,
     Project,
@@ -32,6 +33,7 @@ from penstock.algebra.operator import (
     Pace,
     Sink,
     Source,
+    Top,
     Union,
 )
 from penstock.algebra.pattern import Pattern
@@ -46,7 +48,7 @@ from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
 from penstock.kernels.duck import query, quote
 from penstock.kernels.lookup import LookupKernel, deepest, registered
-from penstock.kernels.stateful import Stateful
+from penstock.kernels.stateful import Shrinking, Stateful
 
 BASE = "__base"
 EVERYTHING = f"SELECT * FROM {BASE}"
@@ -215,7 +217,7 @@ class Pipeline:
                     wanted |= node.operator.reads
                 case Aggregate():
                     wanted |= set(self.exchanges[node.id].kernel.needed)
-                case Distinct() | OrderBy() | Join() | MultiJoin():
+                case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
                     for port, name in enumerate(node.inputs):
                         brought = self.keepers[node.id].kernel.needed[port]
                         if name == node_id and brought is None:
@@ -304,7 +306,7 @@ class Pipeline:
                     self._push(node, EVERYTHING, apply_function(node, rows), out)
             case Aggregate():
                 self._rest_at(node, sql, base, out)
-            case Distinct() | OrderBy() | Join() | MultiJoin():
+            case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
                 for port, name in enumerate(node.inputs):
                     if name == below.id:
                         self._rest_at_port(node, port, below, sql, base, out)
@@ -346,6 +348,8 @@ class Pipeline:
             names = list(schema.names)
             rows = rows.select(names)
             rows = rows if rows.schema.equals(schema.arrow) else rows.cast(schema.arrow)
+            kernel = self.keepers[node.id].kernel
+            rows = kernel.shrink(rows) if isinstance(kernel, Shrinking) else rows
             out.setdefault(port_name(node.id, port, len(node.inputs)), []).append(rows)
 
     @cached_property
@@ -372,6 +376,14 @@ def stateful_kernel(node: Node) -> Stateful | None:
             from penstock.kernels.order import OrderKernel
 
             return OrderKernel(node.operator, node.id)
+        case Limit():
+            from penstock.kernels.limit import LimitKernel
+
+            return LimitKernel(node.operator, node.id)
+        case Top():
+            from penstock.kernels.top import TopKernel
+
+            return TopKernel(node.operator, node.id)
         case Join(rows=None):
             from penstock.kernels.join import JoinKernel
 

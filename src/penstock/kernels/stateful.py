@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from penstock.algebra.feedback import Feedback
 from penstock.algebra.orders import Answer, Orders
 
-__all__ = ["DEAD", "Answer", "Fresh", "Held", "Orders", "Stateful", "Step"]
+__all__ = ["DEAD", "Answer", "Fresh", "Held", "Orders", "Shrinking", "Stateful", "Step"]
 
 #: The mark of rows that are of no further use.
 DEAD = "dead"
@@ -47,7 +48,11 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Step:
-    """What one epoch did to one bucket of an operator."""
+    """What one epoch did to one bucket of an operator.
+
+    `issued` is what the operator now knows that it will not need, for those upstream: over the schema of its first
+    input.
+    """
 
     output: pa.Table
     dropped: tuple[str, ...] = ()
@@ -55,14 +60,14 @@ class Step:
     added: tuple[Fresh, ...] = ()
     answers: tuple[tuple[Answer, ...], ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    skipped: tuple[tuple[str, int], ...] = ()
+    """Runs without marks, and how many of their first rows are done with."""
+    issued: tuple[Feedback, ...] = ()
 
 
 class Stateful(Protocol):
     """A kernel over rows with state."""
 
-    skipped: tuple[tuple[str, int], ...] = ()
-    """Runs without marks, and how many of their first rows are done with."""
-    issued: tuple[Feedback, ...] = ()
     #: Per port the attributes that decide the bucket; empty sends everything to one.
     spread: tuple[tuple[str, ...], ...]
     #: Per port the attributes to bring; None brings all.
@@ -70,4 +75,13 @@ class Stateful(Protocol):
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
         """Take in the rows that arrived (in order of arrival), then carry out the orders."""
+        ...
+
+
+@runtime_checkable
+class Shrinking(Protocol):
+    """A kernel that can do without some rows before it has seen the others: they need not travel."""
+
+    def shrink(self, rows: pa.Table) -> pa.Table:
+        """Of rows that arrive together, in their order, those that can matter."""
         ...

@@ -31,11 +31,13 @@ def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Seq
     match keeps["kind"]:
         case "join":
             return _join(plan, operator, keeps, int(port or 0), rows)
-        case "aggregate":
+        case "aggregate" | "top":
             return _groups(plan, operator, keeps, rows)
         case "order":
             first = ", ".join(f"{n} {_text(rows[n][0].as_py())}" for n in keeps["by"])
             return f"everything before {first} from {origin(plan, plan[operator]['inputs'][0])}"
+        case "limit":
+            return f"the end of {origin(plan, plan[operator]['inputs'][0])}"
         case _:
             return f"a punctuation of {origin(plan, plan[operator]['inputs'][0])} that matches"
 

@@ -21,6 +21,7 @@ from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.join import Join
 from penstock.reference.joined_rows import RowsJoin
 from penstock.reference.landmark import LandmarkAggregate
+from penstock.reference.limit import Limit
 from penstock.reference.map import Map
 from penstock.reference.multijoin import MultiJoin
 from penstock.reference.operator import Running
@@ -29,6 +30,7 @@ from penstock.reference.project import Project
 from penstock.reference.select import Select
 from penstock.reference.source import DeadLetter, Source
 from penstock.reference.table import TableJoin
+from penstock.reference.top import Top
 from penstock.reference.union import Union
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
@@ -228,6 +230,10 @@ class Run:
                 return Distinct(distinct)
             case operator.OrderBy() as order:
                 return OrderBy(order)
+            case operator.Limit() as limit:
+                return Limit(limit)
+            case operator.Top() as top:
+                return Top(top)
             case join.Join() as joined:
                 return Join(joined) if joined.rows is None else RowsJoin(joined)
             case join.MultiJoin() as joined:
