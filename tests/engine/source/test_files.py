@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from penstock.algebra.operator import Source
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Bounds, Disorder, Files, InBand, Promise
+from penstock.algebra.source import Bounds, Disorder, Domain, Files, InBand, Promise
 from penstock.engine.source import Split, open_reader, read
 from penstock.errors import SchemaError, SourceError, UserError
 
@@ -84,7 +84,7 @@ def test_any_cut_gives_the_same_rows_in_order(
         again.restore(None, json.loads(json.dumps(deltas)))
         again.advance(splits)
         deltas.append(reader.position())
-        assert again.position()["cursor"] == deltas[-1]["cursor"]
+        assert again.position()["begun"] == deltas[-1]["begun"]
         assert again.snapshot()["ordinals"] == reader.snapshot()["ordinals"]
         if parallelism == 2:
             reader = open_reader(src)
@@ -336,7 +336,13 @@ def test_statistics_are_given_only_where_they_are_sure(tmp_path: Path) -> None:
     assert high(pa.table({"ts": [1, 9], "v": [1.0, 2.0]}), SCHEMA, Bounds("ts", 0, 8)) is None
     assert high(pa.table({"ts": [1, 9], "v": [1.0, 2.0]}), SCHEMA, Bounds("ts", 0, 9)) == 9
     narrow = Schema.parse("ts bigint, v int", time="ts")
-    assert high(pa.table({"ts": [1, 9], "v": pa.array([1, 2], pa.int64())}), narrow) is None
+    assert high(pa.table({"ts": [1, 9], "v": pa.array([1, 2], pa.int64())}), narrow) == 9
+    assert high(pa.table({"ts": [1, 9], "v": pa.array([1, 2**31], pa.int64())}), narrow) is None
+    assert high(pa.table({"ts": [1, 9], "v": pa.array([1, 2], pa.uint64())}), narrow) == 9
+    listed = Domain("v", (1, 2, 3, 7))
+    assert high(pa.table({"ts": [1, 9], "v": pa.array([1, 3])}), narrow, listed) == 9
+    assert high(pa.table({"ts": [1, 9], "v": pa.array([3, 7])}), narrow, listed) is None
+    assert high(pa.table({"ts": [1, 9], "v": pa.array([3, None])}), narrow, listed) is None
     stamp = Schema.parse("ts timestamp, v double", time="ts")
     nanos = pa.table({"ts": pa.array([-1, -1001], pa.timestamp("ns")), "v": [1.0, 1.0]})
     assert high(nanos, stamp) == -1

@@ -1,8 +1,11 @@
-"""Cutting one file into units that can be read alone: row groups of Parquet, runs of whole lines of text."""
+"""Cutting one file into units that can be read alone: row groups of Parquet, runs of whole lines of text.
+
+Neighbouring units become one split, as many as there are tasks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +16,7 @@ from penstock.algebra.operator import Source
 from penstock.engine.source.folder import Candidate
 from penstock.engine.source.footer import Footer, read_footer
 from penstock.engine.source.place import first_line, locate
+from penstock.engine.source.stretch import Stretch, gaps
 from penstock.errors import SourceError
 
 _PROBE = 1 << 16
@@ -21,7 +25,7 @@ _MAGIC = b"PAR1"
 
 @dataclass(frozen=True)
 class Unit:
-    """The smallest part of a file that a split may consist of."""
+    """The smallest part of a file that a split may consist of. What is `spared` is passed over without being read."""
 
     start: int
     stop: int
@@ -30,7 +34,7 @@ class Unit:
     group: int | None
     low: int | None
     high: int | None
-    last: bool
+    spared: bool = False
 
 
 @dataclass
@@ -84,9 +88,20 @@ def parquet_footer(source: Source, file: Candidate) -> Footer:
     return read_footer(metadata, source.schema, source.promises)
 
 
-def parquet_units(footer: Footer, position: int, limit_rows: int | None, limit_bytes: int | None) -> Iterator[Unit]:
-    """The row groups from a row number on; one that exceeds a limit by itself is cut into ranges of rows."""
-    first, total = 0, footer.rows
+def parquet_units(
+    footer: Footer,
+    read: Sequence[Stretch],
+    limit_rows: int | None,
+    limit_bytes: int | None,
+    spared: Callable[[int], bool],
+    groups: Collection[int] | None = None,
+) -> Iterator[Unit]:
+    """The row groups, or some of them, as far as they have not been read.
+
+    A row group that exceeds a limit by itself is cut into ranges of rows, one that is spared never is. If something of
+    that was read before, the rows that are left count with the ticks of the whole: the maximum behind it is the same.
+    """
+    first = 0
     for index, group in enumerate(footer.groups):
         end = first + group.rows
         step = group.rows
@@ -94,14 +109,17 @@ def parquet_units(footer: Footer, position: int, limit_rows: int | None, limit_b
             step = min(step, max(1, limit_rows))
         if limit_bytes is not None and group.bytes > limit_bytes:
             step = min(step, max(1, group.rows * limit_bytes // group.bytes))
-        start = max(first, position)
-        while start < end:
-            stop = min(end, start + step)
-            whole = stop - start == group.rows
-            size = group.bytes * (stop - start) // group.rows
-            low, high = (group.low, group.high) if whole else (None, None)
-            yield Unit(start, stop, stop - start, size, index, low, high, stop == total)
-            start = stop
+        for start, last in gaps(read, first, end) if groups is None or index in groups else ():
+            if spared(index):
+                yield Unit(start, last, last - start, 0, index, group.low, group.high, spared=True)
+                continue
+            while start < last:
+                stop = min(last, start + step)
+                whole = stop - start == group.rows
+                size = group.bytes * (stop - start) // group.rows
+                low, high = (group.low, group.high) if whole else (None, None)
+                yield Unit(start, stop, stop - start, size, index, low, high)
+                start = stop
         first = end
 
 
@@ -139,17 +157,17 @@ def text_units(file: Candidate, position: int, step: int | None) -> Iterator[Uni
     place = locate(file.address)
     if step is None:
         if position < file.size:
-            yield _text_unit(position, file.size, file)
+            yield _text_unit(position, file.size)
         return
     with place.filesystem.open_input_file(place.path) as handle:
         while position < file.size:
             stop = _line_end(handle, min(file.size, position + max(1, step)), file.size)
-            yield _text_unit(position, stop, file)
+            yield _text_unit(position, stop)
             position = stop
 
 
-def _text_unit(start: int, stop: int, file: Candidate) -> Unit:
-    return Unit(start, stop, None, stop - start, None, None, None, stop == file.size)
+def _text_unit(start: int, stop: int) -> Unit:
+    return Unit(start, stop, None, stop - start, None, None, None)
 
 
 def _line_end(handle: Any, position: int, size: int) -> int:
@@ -165,3 +183,26 @@ def _line_end(handle: Any, position: int, size: int) -> int:
             return int(position) + int(found) + 1
         position += len(block)
     return size
+
+
+def packed_units(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> list[tuple[Candidate, list[Unit]]]:
+    """Adjacent units of one file joined, so that every task gets about one split of about the same size."""
+    weights = [0 if u.spared else max(1, u.bytes) for _, u in taken]
+    total = sum(weights)
+    found: list[tuple[Candidate, list[Unit]]] = []
+    before, slot_before = 0, -1
+    for (file, unit), weight in zip(taken, weights):
+        slot = slot_before if unit.spared else (2 * before + weight) * parallelism // (2 * total)
+        before += weight
+        if (
+            found
+            and found[-1][0] is file
+            and slot == slot_before
+            and unit.group is not None
+            and (found[-1][1][-1].stop, found[-1][1][-1].spared) == (unit.start, unit.spared)
+        ):
+            found[-1][1].append(unit)
+        else:
+            found.append((file, [unit]))
+        slot_before = slot
+    return found

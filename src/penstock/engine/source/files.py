@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 from penstock.algebra.operator import Source
-from penstock.algebra.source import Files
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.source import Disorder, Files
 from penstock.engine.source.cut import (
     Budget,
     NotReady,
     TextShape,
     Unit,
+    packed_units,
     parquet_footer,
     parquet_units,
     text_shape,
@@ -21,11 +24,21 @@ from penstock.engine.source.cut import (
 )
 from penstock.engine.source.folder import Candidate, Folder
 from penstock.engine.source.footer import Footer
+from penstock.engine.source.guard import can_spare, in_any_order
 from penstock.engine.source.split import Split
+from penstock.engine.source.stretch import Stretch, gaps, joined
 from penstock.errors import SourceError, UserError
 
 # Below this size a run of lines is not worth a task of its own.
 _SMALLEST_TEXT = 1 << 20
+# How many files may be passed over in one epoch: their footers are read, and its plan names each of them.
+_MOST_SPARED = 1_000
+# How many files are looked into to find what somebody prefers.
+_LOOKED_AHEAD = 1_000
+
+
+#: A file, and which of its row groups have their turn; None means all that is left of it.
+Wanted = tuple[Candidate, Collection[int] | None]
 
 
 class Listed(Protocol):
@@ -36,20 +49,22 @@ class Listed(Protocol):
 
 
 @dataclass(frozen=True)
-class Cursor:
-    """The one file that is read in part: everything from `position` (row or byte) on is still to come."""
+class Begun:
+    """A file that is read in part, and which rows or bytes of it are taken."""
 
-    name: str
     size: int
     mtime_ns: int
-    position: int
+    taken: tuple[Stretch, ...]
 
 
 class FilesReader:
     """Plans splits of the files in a folder, each exactly once, in order of appearance.
 
-    The cursor moves when splits are planned, not when they are read: what was planned is written down before it is
-    read, and read again from there after a crash.
+    It moves when splits are planned, not when they are read: what was planned is written down before it is read, and
+    read again from there after a crash.
+
+    Row groups that nobody wants become splits too, spared ones: they are ticked off as if they had been read, and their
+    place in the order is where their maximum counts.
     """
 
     def __init__(self, source: Source, files: Files, folder: Listed | None = None) -> None:
@@ -61,7 +76,8 @@ class FilesReader:
         self._settle = float(self._options.get("settle", 1.0))
         self._done: dict[str, tuple[int, int]] = {}
         self._finished = 0
-        self._cursor: Cursor | None = None
+        self._begun: dict[str, Begun] = {}
+        self._changed: set[str] = set()
         self._ordinals: dict[str, int] = {}
         self._partitions: set[str] = set()
         self._delta: list[list[Any]] = []
@@ -69,6 +85,7 @@ class FilesReader:
         self._footers: dict[str, tuple[int, int, Footer | TextShape]] = {}
         self._seen: dict[str, tuple[int, int, float]] = {}
         self._only: frozenset[str] | None = None
+        self._any_order = in_any_order(source.promises)
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -78,15 +95,33 @@ class FilesReader:
     @property
     def exhausted(self) -> bool:
         """Whether there is nothing left to read now. Files that are not whole yet do not count."""
-        return next(self._next_units(self._pending(settled=True), Budget(1, None, 1)), None) is None
+        files = self._in_order(self._pending(settled=True), ())
+        return next(self._next_units(files, Budget(1, None, 1), ()), None) is None
 
     def plan(
-        self, max_rows: int | None, max_bytes: int | None, parallelism: int, settled: bool = False
+        self,
+        max_rows: int | None,
+        max_bytes: int | None,
+        parallelism: int,
+        settled: bool = False,
+        guard: tuple[Pattern, ...] = (),
+        prefer: tuple[Pattern, ...] = (),
     ) -> tuple[Split, ...]:
-        """The next splits in arrival order, within the budget; at least one if there is anything to read."""
+        """The next splits in arrival order, within the budget; at least one if there is anything to read.
+
+        Row groups whose rows all match the guard are spared, and cost nothing of the budget. Those that may have rows
+        that somebody prefers come first, the first pattern before the others, where promises allow another order.
+        """
         budget = Budget(max_rows, max_bytes, max(1, parallelism))
-        taken = list(self._next_units(self._pending(settled), budget))
-        splits = self._numbered(_packed(taken, max(1, parallelism)))
+        prefer = prefer if self._any_order else ()
+        guard = guard if can_spare(self.source.promises) else ()
+        files = self._in_order(self._pending(settled), prefer)
+        taken = list(self._next_units(files, budget, guard))
+        if prefer:
+            # Among themselves in the order of the file, so that neighbours make one split.
+            place = {file.name: i for i, (file, _) in reversed(list(enumerate(taken)))}
+            taken.sort(key=lambda pair: (place[pair[0].name], pair[1].start))
+        splits = self._numbered(packed_units(taken, max(1, parallelism)))
         self.advance(splits)
         return splits
 
@@ -99,13 +134,15 @@ class FilesReader:
             self._touched.add(split.partition)
             if split.last:
                 self._finish(name, split.size, split.mtime_ns)
-                self._cursor = None
                 self._footers.pop(name, None)
                 self._seen.pop(name, None)
             else:
-                self._cursor = Cursor(name, split.size, split.mtime_ns, split.stop)
+                taken = joined(self._taken(name), split.start, split.stop)
+                self._begun[name] = Begun(split.size, split.mtime_ns, taken)
+                self._changed.add(name)
 
     def _finish(self, name: str, size: int, mtime_ns: int) -> None:
+        self._begun.pop(name, None)
         self._done[name] = (size, mtime_ns)
         self._delta.append([name, size, mtime_ns])
         self._finished += 1
@@ -115,10 +152,10 @@ class FilesReader:
         delta = {
             "files_done": self._finished,
             "delta": self._delta,
-            "cursor": self._cursor_json(),
+            "begun": self._begun_json(self._changed & self._begun.keys()),
             "ordinals": {p: self._ordinals[p] for p in sorted(self._touched)},
         }
-        self._delta, self._touched = [], set()
+        self._delta, self._touched, self._changed = [], set(), set()
         return delta
 
     def snapshot(self) -> dict[str, Any]:
@@ -126,7 +163,7 @@ class FilesReader:
         return {
             "files_done": self._finished,
             "delta": [[n, *f] for n, f in self._done.items()],
-            "cursor": self._cursor_json(),
+            "begun": self._begun_json(self._begun),
             "ordinals": dict(sorted(self._ordinals.items())),
         }
 
@@ -136,26 +173,35 @@ class FilesReader:
             self._done.update({n: (size, mtime) for n, size, mtime in part["delta"]})
             self._ordinals.update(part["ordinals"])
             self._finished = part["files_done"]
-            self._cursor = Cursor(*part["cursor"]) if part["cursor"] else None
+            for name, size, mtime_ns, taken in part.get("begun", ()):
+                self._begun[name] = Begun(size, mtime_ns, tuple((start, stop) for start, stop in taken))
+            if part.get("cursor"):  # as it was written when files were read from front to back only
+                name, size, mtime_ns, position = part["cursor"]
+                self._begun = {name: Begun(size, mtime_ns, ((0, position),))}
+            for name, *_ in part["delta"]:
+                self._begun.pop(name, None)
         self._partitions.update(self._ordinals)
-        self._delta, self._touched = [], set()
+        self._delta, self._touched, self._changed = [], set(), set()
 
     def fix(self) -> None:
         """Take what is there now for everything there is: a bounded run ends even if files keep coming."""
         self._only = frozenset(c.name for c in self._folder.candidates())
 
-    def _cursor_json(self) -> list[Any] | None:
-        c = self._cursor
-        return [c.name, c.size, c.mtime_ns, c.position] if c else None
+    def _begun_json(self, names: Iterable[str]) -> list[list[Any]]:
+        found = ((n, self._begun[n]) for n in sorted(names))
+        return [[n, b.size, b.mtime_ns, [list(stretch) for stretch in b.taken]] for n, b in found]
+
+    def _taken(self, name: str) -> tuple[Stretch, ...]:
+        return self._begun[name].taken if name in self._begun else ()
 
     def _name(self, split: Split) -> str:
         # A name is the address below the folder; kept short because every epoch writes it down.
         return self._folder.name_of(split.path)
 
     def _pending(self, settled: bool) -> Iterator[Candidate]:
-        """Files still to be read, the one read in part first; checks that files already read are as they were."""
+        """Files still to be read, those read in part first; checks that files already read are as they were."""
         listed = self._folder.candidates()
-        if not listed and not self._done and self._cursor is None and not self._options.get("wait", False):
+        if not listed and not self._done and not self._begun and not self._options.get("wait", False):
             raise UserError(
                 f"stream '{self.source.name}': no file to read in '{self.files.path}'",
                 hint="names that start with '_' or '.' and unfinished files are not read; if files come later, "
@@ -165,12 +211,12 @@ class FilesReader:
             listed = tuple(c for c in listed if c.name in self._only)
         self._partitions.update(c.partition for c in listed)
         self.waiting = ()
-        todo = []
-        current = None
+        todo, begun = [], []
         for c in listed:
             before = self._done.get(c.name)
-            if self._cursor is not None and c.name == self._cursor.name:
-                before, current = (self._cursor.size, self._cursor.mtime_ns), c
+            if c.name in self._begun:
+                before = (self._begun[c.name].size, self._begun[c.name].mtime_ns)
+                begun.append(c)
             if before is None:
                 todo.append(c)
             elif before != (c.size, c.mtime_ns):
@@ -178,13 +224,12 @@ class FilesReader:
                     f"stream '{self.source.name}': file '{c.address}' changed after it was read",
                     hint="write new events to a new file",
                 )
-        if self._cursor is not None and current is None:
+        if gone := self._begun.keys() - {c.name for c in begun}:
             raise SourceError(
-                f"stream '{self.source.name}': file '{self._cursor.name}' is gone, but only a part of it was read",
+                f"stream '{self.source.name}': file '{min(gone)}' is gone, but only a part of it was read",
                 hint="put it back",
             )
-        if current is not None:
-            yield current
+        yield from begun
         for c in todo:
             if self._ready(c, settled):
                 yield c
@@ -205,32 +250,61 @@ class FilesReader:
         self.waiting = (*self.waiting, (c.address, "still being written"))
         return False
 
-    def _next_units(self, files: Iterator[Candidate], budget: Budget) -> Iterator[tuple[Candidate, Unit]]:
-        for file in files:
-            if budget.is_spent():
+    def _in_order(self, files: Iterator[Candidate], prefer: tuple[Pattern, ...]) -> Iterator[Wanted]:
+        """Files in the order in which they are to be read; with row groups where only some of them have their turn."""
+        if prefer and self.files.format == "parquet":
+            turns: list[list[Wanted]] = [[] for _ in (*prefer, None)]
+            for file in islice(files, _LOOKED_AHEAD):
+                try:
+                    footer = self._shape(file)
+                except NotReady as why:
+                    self.waiting = (*self.waiting, (file.address, str(why)))
+                    continue
+                if not isinstance(footer, Footer) or not footer.rows:
+                    turns[-1].append((file, None))
+                    continue
+                ranked: dict[int, set[int]] = {}
+                for index in range(len(footer.groups)):
+                    ranked.setdefault(footer.statistics.rank(index, prefer), set()).add(index)
+                for turn, groups in ranked.items():
+                    turns[turn].append((file, groups))
+            yield from (wanted for turn in turns for wanted in turn)
+        yield from ((file, None) for file in files)
+
+    def _next_units(
+        self, files: Iterator[Wanted], budget: Budget, guard: tuple[Pattern, ...]
+    ) -> Iterator[tuple[Candidate, Unit]]:
+        spared: set[str] = set()
+        for file, groups in files:
+            if budget.is_spent() or len(spared) >= _MOST_SPARED:
                 return
             try:
-                units, per_row = self._units(file, budget)
+                units, per_row = self._units(file, groups, budget, guard)
             except NotReady as why:
                 self.waiting = (*self.waiting, (file.address, str(why)))
                 continue
             empty = True
             for unit in units:
                 empty = False
-                if not budget.take(unit, int(unit.bytes / per_row)):
+                if unit.spared:
+                    spared.add(file.name)
+                elif not budget.take(unit, int(unit.bytes / per_row)):
                     return
                 yield file, unit
                 if budget.is_spent():
                     return
-            if empty:
+            if empty and groups is None:
                 # No split will ever name it, so it is ticked off here.
                 self._finish(file.name, file.size, file.mtime_ns)
 
-    def _units(self, file: Candidate, budget: Budget) -> tuple[Iterator[Unit], float]:
-        start = self._cursor.position if self._cursor is not None and self._cursor.name == file.name else 0
+    def _units(
+        self, file: Candidate, groups: Collection[int] | None, budget: Budget, guard: tuple[Pattern, ...]
+    ) -> tuple[Iterator[Unit], float]:
+        taken = self._taken(file.name)
         shape = self._shape(file)
         if isinstance(shape, Footer):
-            return parquet_units(shape, start, budget.rows, budget.bytes), 1.0
+            return parquet_units(shape, taken, budget.rows, budget.bytes, self._spares(shape, guard), groups), 1.0
+        start = taken[-1][1] if taken else 0
         start = max(start, shape.first_byte)
         if self.files.format == "csv" and self._options.get("multiline", False):
             return text_units(file, start, None), shape.bytes_per_row
@@ -240,6 +314,14 @@ class FilesReader:
         if budget.bytes is not None:
             step = min(step, budget.bytes)
         return text_units(file, start, max(1, step)), shape.bytes_per_row
+
+    def _spares(self, footer: Footer, guard: tuple[Pattern, ...]) -> Callable[[int], bool]:
+        """Which row groups need not be read: nobody wants a row, and what they do to the maximum is known."""
+        if not guard:
+            return lambda index: False
+        raises = any(isinstance(p, Disorder) for p in self.source.promises)
+        exact = [not raises or group.high is not None for group in footer.groups]
+        return lambda index: exact[index] and footer.statistics.is_certain(index, guard)
 
     def _shape(self, file: Candidate) -> Footer | TextShape:
         known = self._footers.get(file.name)
@@ -256,52 +338,38 @@ class FilesReader:
 
     def _numbered(self, taken: Sequence[tuple[Candidate, Sequence[Unit]]]) -> tuple[Split, ...]:
         ordinals = dict(self._ordinals)
+        read: dict[str, tuple[Stretch, ...]] = {}
         splits = []
         for file, units in taken:
             ordinal = ordinals.get(file.partition, 0)
             ordinals[file.partition] = ordinal + 1
-            splits.append(self._split(file, units, ordinal))
+            before = read.get(file.name) or self._taken(file.name)
+            read[file.name] = joined(before, units[0].start, units[-1].stop)
+            shape = self._shape(file)
+            whole = (0, shape.rows) if isinstance(shape, Footer) else (shape.first_byte, file.size)
+            splits.append(self._split(file, units, ordinal, last=not any(gaps(read[file.name], *whole))))
         return tuple(splits)
 
-    def _split(self, file: Candidate, units: Sequence[Unit], ordinal: int) -> Split:
-        first, last = units[0], units[-1]
-        exact = all(u.high is not None for u in units)
-        split = Split(
+    def _split(self, file: Candidate, units: Sequence[Unit], ordinal: int, last: bool) -> Split:
+        highs = [u.high for u in units if u.high is not None]
+        lows = [u.low for u in units if u.low is not None]
+        exact = len(highs) == len(units)
+        start, stop = units[0].start, units[-1].stop
+        return Split(
             stream=self.source.name,
             partition=file.partition,
             ordinal=ordinal,
             path=file.address,
             format=self.files.format,
-            start=first.start,
-            stop=last.stop,
-            rows=None if first.rows is None else last.stop - first.start,
+            start=start,
+            stop=stop,
+            rows=None if units[0].rows is None else stop - start,
             bytes=sum(u.bytes for u in units),
             size=file.size,
             mtime_ns=file.mtime_ns,
             row_groups=tuple(dict.fromkeys(u.group for u in units if u.group is not None)),
-            last=last.last,
+            low=min(lows) if exact else None,
+            high=max(highs) if exact else None,
+            last=last,
+            spared=units[0].spared,
         )
-        if not exact:
-            return split
-        return replace(
-            split,
-            low=min(u.low for u in units if u.low is not None),
-            high=max(u.high for u in units if u.high is not None),
-        )
-
-
-def _packed(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> list[tuple[Candidate, list[Unit]]]:
-    """Adjacent units of one file joined, so that every task gets about one split of about the same size."""
-    total = sum(max(1, u.bytes) for _, u in taken)
-    packed: list[tuple[Candidate, list[Unit]]] = []
-    before, slot_before = 0, -1
-    for file, unit in taken:
-        weight = max(1, unit.bytes)
-        slot = (2 * before + weight) * parallelism // (2 * total)
-        before += weight
-        if packed and packed[-1][0] is file and slot == slot_before and unit.group is not None:
-            packed[-1][1].append(unit)
-        else:
-            packed.append((file, [unit]))
-        slot_before = slot
-    return packed

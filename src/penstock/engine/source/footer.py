@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.algebra.restriction import one_of
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Bounds, Disorder, Domain, Promise
 from penstock.engine.source.fit import Fit, fit
+from penstock.engine.source.statistics import TO_MICROSECONDS, Statistics
 from penstock.engine.source.ticks import to_tick
 
-# Ticks per unit are a ratio: (multiply, divide).
-_TO_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _LIMIT = 1 << 63
 
 
@@ -30,6 +30,7 @@ class RowGroup:
 @dataclass(frozen=True)
 class Footer:
     groups: tuple[RowGroup, ...]
+    statistics: Statistics = field(repr=False, compare=False)
 
     @property
     def rows(self) -> int:
@@ -40,27 +41,40 @@ def read_footer(metadata: pq.FileMetaData, schema: Schema, promises: Sequence[Pr
     """The row groups of a file.
 
     The least and greatest tick stand in for the events themselves when the next part of the file is read by another
-    task. So they are given only where every row counted by the statistics is sure to become an event that raises
-    the maximum: no row that may be malformed, none outside promised bounds.
+    task, or when a guard spares the row group. So they are given only where every row counted by the statistics is
+    sure to become an event that raises the maximum: no row that may be malformed, none outside promised bounds.
     """
-    arrow = metadata.schema.to_arrow_schema()
-    leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    statistics = Statistics(metadata, schema)
+    leaves, types = statistics.leaves, statistics.types
     attribute = measured_attribute(schema, promises)
-    usable = attribute is not None and all(
-        name in leaves and fit(arrow.field(name).type, schema.type_of(name)) is Fit.SURE for name in schema.names
-    )
+    fits = {n: fit(types[n], schema.type_of(n)) if n in types else Fit.NEVER for n in schema.names}
+    # Of a column that may hold values out of range, the row group's own values say whether it does.
+    doubtful = [n for n, how in fits.items() if how is not Fit.SURE]
+    usable = attribute is not None and all(_is_plain(types.get(n), schema.type_of(n)) for n in doubtful)
     groups = []
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
         span = None
         if usable and attribute is not None:
-            span = _span(group, leaves, arrow, attribute)
+            span = _span(group, leaves, types, attribute)
             others = [t for t in schema.times if t != attribute]
-            if any(_nulls(group, leaves[t]) != 0 for t in others) or not _inside(group, leaves, arrow, promises):
+            if (
+                any(_nulls(group, leaves[t]) != 0 for t in others)
+                or any(not statistics.values(i, n).fits for n in doubtful)
+                or not _inside(i, group, statistics, promises)
+            ):
                 span = None
         low, high = span or (None, None)
         groups.append(RowGroup(group.num_rows, group.total_byte_size, low, high))
-    return Footer(tuple(groups))
+    return Footer(tuple(groups), statistics)
+
+
+def _is_plain(found: pa.DataType | None, wanted: pa.DataType) -> bool:
+    """Whether all values of a column fit a type if its least and its greatest value do."""
+    if found is None:
+        return False
+    whole, time = pa.types.is_integer, pa.types.is_timestamp
+    return bool((whole(found) and whole(wanted)) or (time(found) and time(wanted)))
 
 
 def measured_attribute(schema: Schema, promises: Sequence[Promise]) -> str | None:
@@ -71,14 +85,14 @@ def measured_attribute(schema: Schema, promises: Sequence[Promise]) -> str | Non
     return schema.times[0] if schema.times else None
 
 
-def _span(group: Any, leaves: dict[str, int], arrow: pa.Schema, name: str) -> tuple[int, int] | None:
+def _span(group: Any, leaves: Mapping[str, int], types: Mapping[str, pa.DataType], name: str) -> tuple[int, int] | None:
     """Least and greatest tick of a column in a row group, None if the footer does not say."""
     statistics = group.column(leaves[name]).statistics
     if statistics is None or not statistics.has_min_max:
         return None
-    t = arrow.field(name).type
+    t = types[name]
     if pa.types.is_timestamp(t):
-        times, over = _TO_MICROSECONDS[t.unit]
+        times, over = TO_MICROSECONDS[t.unit]
         low, high = statistics.min_raw * times // over, statistics.max_raw * times // over
     elif pa.types.is_date32(t) or pa.types.is_signed_integer(t):
         low, high = statistics.min_raw, statistics.max_raw
@@ -94,13 +108,17 @@ def _nulls(group: Any, leaf: int) -> int | None:
     return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
 
 
-def _inside(group: Any, leaves: dict[str, int], arrow: pa.Schema, promises: Sequence[Promise]) -> bool:
+def _inside(index: int, group: Any, statistics: Statistics, promises: Sequence[Promise]) -> bool:
     for promise in promises:
         if isinstance(promise, Domain):
-            return False  # an event whose value is not listed raises no maximum, and statistics do not tell of it
+            # An event whose value is not listed raises no maximum; nor does one without a value.
+            t = statistics.schema.type_of(promise.attribute)
+            if not statistics.values(index, promise.attribute).all_match(one_of(promise.values).coerced(t), t):
+                return False
         if not isinstance(promise, Bounds):
             continue
-        span = _span(group, leaves, arrow, promise.attribute) if promise.attribute in leaves else None
+        leaves, types = statistics.leaves, statistics.types
+        span = _span(group, leaves, types, promise.attribute) if promise.attribute in leaves else None
         if span is None:
             return False
         try:

@@ -243,7 +243,13 @@ class GeneratedReader:
         return given + limit
 
     def plan(
-        self, max_rows: int | None, max_bytes: int | None, parallelism: int, settled: bool = False
+        self,
+        max_rows: int | None,
+        max_bytes: int | None,
+        parallelism: int,
+        settled: bool = False,
+        guard: tuple[Pattern, ...] = (),
+        prefer: tuple[Pattern, ...] = (),
     ) -> tuple[Split, ...]:
         width = 8 * len(self.source.schema)
         if max_bytes is not None:

@@ -1,6 +1,8 @@
-"""Guards at work: events that nobody wants are dropped, row by row.
+"""Feedback at a source: what nobody wants is dropped or not even read, what somebody waits for is read first.
 
-Whole row groups and files are not even read where their statistics allow that (see `statistics` and `files`).
+Events are held to the promises first and to the guard then, so that it makes no difference to what the source promises
+and to which other events are late. For the same reason a row group that nobody wants is passed over only where the
+footer tells all that its rows would have told.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.pattern import Pattern
+from penstock.algebra.source import Bounds, Declared, Disorder, Domain, EndOfSource, Every, Expected, Promise
 
 
 def apply_guard(table: pa.Table, patterns: Sequence[Pattern]) -> tuple[pa.Table, int]:
@@ -32,6 +35,31 @@ def apply_guard(table: pa.Table, patterns: Sequence[Pattern]) -> tuple[pa.Table,
         return table, 0
     dropped = int(unwanted.true_count)
     return (table.slice(0, 0) if dropped == table.num_rows else table.filter(pc.invert(unwanted))), dropped
+
+
+def can_spare(promises: Sequence[Promise]) -> bool:
+    """Whether rows can be passed over unread: all that they do to the promises is to raise one maximum, or nothing.
+
+    The maximum is in the footer. Not so the greatest tick of each key (`WhenAll`), which keys came (`Once`, `After`),
+    punctuations among the rows (`InBand`), or how far rows are out of order (`WithinRows`, `Adaptive`, `Monitored`).
+
+    >>> can_spare([Disorder("ts", 5), EndOfSource()]), can_spare([Disorder("ts", 5), Disorder("sent", 5)])
+    (True, False)
+    """
+    told = Disorder | Every | Bounds | Domain | Declared | Expected | EndOfSource
+    return all(isinstance(p, told) for p in promises) and sum(isinstance(p, Disorder) for p in promises) <= 1
+
+
+def in_any_order(promises: Sequence[Promise]) -> bool:
+    """Whether files may be read in another order than that of their arrival.
+
+    Where a promise speaks of order, what is late is judged by what came before: reading ahead would make late events
+    of those left behind.
+
+    >>> in_any_order([EndOfSource()]), in_any_order([Disorder("ts", 5)])
+    (True, False)
+    """
+    return all(isinstance(p, Bounds | Domain | Declared | Expected | EndOfSource) for p in promises)
 
 
 def _matching(table: pa.Table, pattern: Pattern) -> pa.BooleanArray | None:

@@ -102,6 +102,7 @@ class InboxReader(FilesReader):
     def __init__(self, source: Source, path: str) -> None:
         super().__init__(source, Files(path, "parquet", options=(("wait", True),)), InboxFolder(source.name, path))
         self._inbox = path
+        self._any_order = False  # what lies before a batch that is begun is not looked at again
 
     def advance(self, splits: Sequence[Split]) -> None:
         super().advance(splits)
@@ -110,7 +111,7 @@ class InboxReader(FilesReader):
 
     def restore(self, snapshot: Mapping[str, Any] | None, deltas: Sequence[Mapping[str, Any]]) -> None:
         super().restore(snapshot, deltas)
-        for name in [*self._done, *([self._cursor.name] if self._cursor else [])]:
+        for name in [*self._done, *self._begun]:
             self._forget(name)
 
     def _forget(self, name: str) -> None:

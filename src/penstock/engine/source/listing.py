@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from penstock.algebra.operator import Source
+from penstock.algebra.pattern import Pattern
 from penstock.algebra.source import Files, Generated
 from penstock.engine.source.files import FilesReader
 from penstock.engine.source.generate import GeneratedReader
@@ -29,7 +30,13 @@ class SourceReader(Protocol):
     @property
     def exhausted(self) -> bool: ...
     def plan(
-        self, max_rows: int | None, max_bytes: int | None, parallelism: int, settled: bool = False
+        self,
+        max_rows: int | None,
+        max_bytes: int | None,
+        parallelism: int,
+        settled: bool = False,
+        guard: tuple[Pattern, ...] = (),
+        prefer: tuple[Pattern, ...] = (),
     ) -> tuple[Split, ...]: ...
     def advance(self, splits: Sequence[Split]) -> None: ...
     def position(self) -> dict[str, Any]: ...
