@@ -18,6 +18,7 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Impute,
     Limit,
     Map,
     Operator,
@@ -116,6 +117,8 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
                 lines: tuple[str, ...] = (_said("groups", _groups(a, below[0]), needed),)
             case Distinct():
                 lines = (_said("rows", below[0], ()),)
+            case Impute() as q:
+                lines = (f"queued events: {q.budget:,} an epoch",)
             case OrderBy() as o if o.slack is not None:
                 lines = (f"rows: the first of {o.slack + 1:,} in order, as events arrive",)
             case OrderBy() as o:

@@ -116,8 +116,12 @@ class Map(Operator):
     keeps: tuple[str, ...] = ()
 
     @property
-    def detail(self) -> str:
+    def called(self) -> str:
         return f"{getattr(self.function, '__qualname__', repr(self.function))}(batch)"
+
+    @property
+    def detail(self) -> str:
+        return self.called
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +135,7 @@ class Impute(Map):
 
     @property
     def detail(self) -> str:
-        return f"{super().detail}, {self.budget:,} an epoch"
+        return f"{self.called}, {self.budget:,} an epoch"
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from penstock.algebra.behave import (
 )
 from penstock.algebra.behave_join import JoinBehaviour
 from penstock.algebra.behave_pace import InstrumentBehaviour, PaceBehaviour
+from penstock.algebra.behave_queue import QueueBehaviour
 from penstock.algebra.behave_rows import RowsJoinBehaviour
 from penstock.algebra.behave_top import LimitBehaviour, TopBehaviour
 from penstock.algebra.feedback import Feedback
@@ -27,6 +28,7 @@ from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
     Distinct,
+    Impute,
     Instrument,
     Limit,
     Operator,
@@ -130,6 +132,8 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
             return DistinctBehaviour(operator)
         case OrderBy():
             return OrderBehaviour(operator)
+        case Impute():
+            return QueueBehaviour(operator, asks=heard)
         case Limit():
             return LimitBehaviour(operator)
         case Top():

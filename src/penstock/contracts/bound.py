@@ -11,6 +11,7 @@ moment an event is spoken of by the punctuation that releases it, K how many key
     landmark every d            K · (⌊λ / d⌋ + 3)                                           the window's end: λ
     distinct                    A(λ), K of all attributes                                   at once
     order_by                    A(λ); with slack n, n + 1                                   the event: λ
+    impute                      an epoch, if none brings more than the budget               its turn
     join, one side              A(reach + λ of the other side's time), A(λ of its keys)     unmatched: the same time
     m-way join, one side        the same for the slowest of the others                      at once
 
@@ -29,7 +30,18 @@ import pyarrow as pa
 
 from penstock.algebra.aggregation import decompose
 from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.operator import Aggregate, Bucket, Distinct, OrderBy, Source
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Impute,
+    Operator,
+    OrderBy,
+    Project,
+    Select,
+    Source,
+    Union,
+)
 from penstock.algebra.plan import Plan
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow
 from penstock.contracts.bound_join import bound_join, bound_multijoin, bound_rows_join
@@ -77,6 +89,8 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
                 bound, pace = Bound(), pace_of(operator, alone, per_tick)
             case Aggregate():
                 bound, pace = _aggregate(operator, below[0], epoch)
+            case Impute():
+                bound, pace = _impute(operator, below[0], epoch)
             case Distinct():
                 bound, pace = _distinct(operator, below[0], epoch)
             case OrderBy():
@@ -231,6 +245,31 @@ def _distinct(operator: Distinct, below: Pace, epoch: int | None) -> tuple[Bound
     twice = None if term is None or term.ticks is None else below.held(2 * term.ticks, epoch)
     known = [n for n in (twice, few) if n is not None]
     return replace(bound, stored=min(known, default=None)), behind
+
+
+def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+    """Events that wait for their turn: of one epoch at most, if no epoch brings more than the budget.
+
+    >>> from penstock.algebra.builder import Stream
+    >>> from penstock.algebra.schema import Schema
+    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100)
+    >>> query = numbers.impute(lambda rows: rows, budget=500)
+    >>> [bounds(query.plan, epoch=rows)["impute-1"].rows for rows in (500, 501)]
+    [500, None]
+    """
+    behind = pace_behind(operator, [below])
+    arriving = None if epoch is None else math.ceil(epoch * max(1, len(below.sources)) * below.fan)
+    if arriving is not None and arriving <= operator.budget and _passes_at_once(operator.inputs[0]):
+        return _sized(arriving, widths(operator.inputs[0].schema.arrow), 0, (), "one epoch"), behind
+    unknown = Term(None, "max_rows, so that no epoch brings more than the budget of a queue")
+    lacks = (f"max_rows, so that no epoch brings more than {operator.budget:,}",)
+    return Bound(None, None, None, None, lacks=lacks), replace(behind, terms=dict.fromkeys(behind.terms, unknown))
+
+
+def _passes_at_once(operator: Operator) -> bool:
+    """Whether what comes here in an epoch was read in it: an operator that keeps events may give many at once."""
+    passing = isinstance(operator, Source | Select | Project | Bucket | Union)
+    return passing and all(_passes_at_once(below) for below in operator.inputs)
 
 
 def _order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:

@@ -18,6 +18,7 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Impute,
     Map,
     Operator,
     OrderBy,
@@ -122,6 +123,8 @@ def judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
             return _source(operator)
         case Project():
             return _project(operator, below[0])
+        case Impute():
+            return _impute(operator, below[0])
         case Map():
             return _map(operator, below[0])
         case Union():
@@ -245,6 +248,14 @@ def _bucket(operator: Bucket, below: Flow) -> Verdict:
 
 
 # --- with state -------------------------------------------------------------------------------------------------------
+
+
+def _impute(operator: Impute, below: Flow) -> Verdict:
+    """As of Map. No punctuation is needed for the queue to go down, but time: what arrives must not be too much."""
+    budget = f"{operator.budget:,} event{'s' * (operator.budget != 1)}"
+    why = (f"{budget} an epoch leave the queue",)
+    assumes = (f"{below.name or 'the input'} brings it no more than {budget} an epoch in the long run",)
+    return Verdict("bounded", "complete", _map(operator, below).behind, why, (), assumes)
 
 
 def _aggregate(operator: Aggregate, below: Flow) -> Verdict:

@@ -16,6 +16,7 @@ from penstock.engine.state import Change, UnitKey, read_marks, read_run, write_r
 from penstock.kernels.fold import matching
 from penstock.kernels.join import JoinKernel
 from penstock.kernels.multijoin import MultiJoinKernel
+from penstock.kernels.queue import QueueKernel, shares
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def step_bucket(
     kernel = keeper.kernel
     if isinstance(kernel, JoinKernel | MultiJoinKernel):
         kernel = kernel.lazily(job.laziness)
+    elif isinstance(kernel, QueueKernel):
+        kernel = kernel.taking(_turns(job, merging, keeper.id, kernel.most)[bucket])
+        kernel = kernel.preferring(job.preferred.get(keeper.id, ()))
     step = kernel.step(fresh, [[r for r in runs if r.rows.num_rows] for runs in held], orders)
     if held is not before:
         step = _rewritten(step, before, held)
@@ -54,6 +58,17 @@ def step_bucket(
     for name, count in step.counts.items():
         report.work[f"{keeper.id} {name}"] = report.work.get(f"{keeper.id} {name}", 0) + count
     return step.output if step.output.num_rows else None
+
+
+def _turns(job: Job, merging: Merge, queue: str, budget: int) -> list[int]:
+    """How many rows of a queue have their turn in this epoch, by bucket: every task comes to the same numbers."""
+    if job.rehearsal:
+        return [0] * job.buckets
+    waiting = [0] * job.buckets
+    for key, runs in merging.units.items():
+        if key.operator == queue:
+            waiting[key.bucket] += sum(run.live for run in runs)
+    return shares(budget, waiting, job.epoch)
 
 
 def _held(job: Job, merging: Merge, keeper: Keeper, bucket: int) -> tuple[list[list[Held]], dict[str, UnitKey]]:

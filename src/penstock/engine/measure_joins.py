@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.algebra.builder import Stream
 from penstock.algebra.combine import Extent
 from penstock.algebra.multiway import Joining, JoinStatistics, Key
-from penstock.algebra.operator import Bucket, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.operator import Bucket, Impute, Map, Operator, Project, Select, Sink, Source, Union
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
 from penstock.engine.pipeline import Pipeline
@@ -84,7 +84,8 @@ def sample(stream: Stream, rows: int) -> pa.Table:
     sink = Sink((stream.operator,), stream.schema)
     plan = Plan.of(sink)
     for node in plan.nodes:
-        if not isinstance(node.operator, (*_STATELESS, Sink)) or _from_spark(node.operator):
+        keeping = isinstance(node.operator, Impute) or not isinstance(node.operator, (*_STATELESS, Sink))
+        if keeping or _from_spark(node.operator):
             raise UserError(
                 f"measure_joins: {node.id} can only be measured by running it",
                 hint="give statistics=ps.JoinStatistics(rates=[…], keys=[…]) instead",

@@ -23,6 +23,7 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Impute,
     Instrument,
     Map,
     Limit,
@@ -43,9 +44,10 @@ from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
 from penstock.engine.watch import Watch
 from penstock.engine.source.guard import apply_guard
-from penstock.errors import SchemaError, UserError
+from penstock.engine.watch import Watch
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
+from penstock.kernels.function import apply_function
 from penstock.kernels.duck import query, quote
 from penstock.kernels.lookup import LookupKernel, deepest, registered
 from penstock.kernels.stateful import Shrinking, Stateful
@@ -296,6 +298,8 @@ class Pipeline:
                     self._push(node, labelled, base, out, others)
             case TableJoin():
                 name = registered(operator.table.name)
+            case Impute():
+                self._rest_at_port(node, 0, below, sql, base, out)
                 self._push(node, LookupKernel(operator).sql(sql, name, deepest(self.tables[name])), base, out)
             case Union():
                 columns = ", ".join(quote(n) for n in operator.schema.names)
@@ -303,7 +307,7 @@ class Pipeline:
             case Map():
                 rows = conform(query(sql, **{BASE: base}, **self.tables), below.operator)
                 if rows.num_rows:
-                    self._push(node, EVERYTHING, apply_function(node, rows), out)
+                    self._push(node, EVERYTHING, apply_function(operator, node.id, rows), out)
             case Aggregate():
                 self._rest_at(node, sql, base, out)
             case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
@@ -395,6 +399,10 @@ def stateful_kernel(node: Node) -> Stateful | None:
         case MultiJoin():
             from penstock.kernels.multijoin import MultiJoinKernel
 
+        case Impute():
+            from penstock.kernels.queue import QueueKernel
+
+            return QueueKernel(node.operator, node.id)
             return MultiJoinKernel(node.operator, node.id)
         case _:
             return None
@@ -404,38 +412,6 @@ def conform(rows: pa.Table, operator: Operator) -> pa.Table:
     """Rows in exactly the types that the operator's schema declares (DuckDB may widen a result)."""
     schema = operator.schema.arrow
     return rows if rows.schema.equals(schema) else rows.select(list(operator.schema.names)).cast(schema)
-
-
-def apply_function(node: Node, rows: pa.Table) -> pa.Table:
-    """Run a user's function and check that it returned what was declared."""
-    operator = node.operator
-    assert isinstance(operator, Map)
-    try:
-        result = operator.function(rows)
-    except Exception as error:
-        raise UserError(
-            f"operator {node.id}: function {operator.detail} failed: {type(error).__name__}: {error}",
-            hint="it gets a pyarrow.Table of the input and returns one of the declared schema",
-        ) from error
-    if isinstance(result, pa.RecordBatch):
-        result = pa.Table.from_batches([result])
-    if not isinstance(result, pa.Table):
-        raise UserError(
-            f"operator {node.id}: function {operator.detail} returned {type(result).__name__}, not a pyarrow.Table"
-        )
-    missing = [n for n in operator.schema.names if n not in result.column_names]
-    if missing:
-        raise SchemaError(
-            f"operator {node.id}: function {operator.detail} returned no column '{missing[0]}'",
-            hint=f"it declared: {operator.schema}",
-        )
-    try:
-        return result.select(list(operator.schema.names)).cast(operator.schema.arrow)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaError(
-            f"operator {node.id}: function {operator.detail} returned other types than declared: {error}",
-            hint=f"it declared: {operator.schema}",
-        ) from error
 
 
 def without_driver_objects(plan: Plan) -> Plan:

@@ -38,6 +38,8 @@ def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Seq
             return f"everything before {first} from {origin(plan, plan[operator]['inputs'][0])}"
         case "limit":
             return f"the end of {origin(plan, plan[operator]['inputs'][0])}"
+        case "impute":
+            return "its turn"
         case _:
             return f"a punctuation of {origin(plan, plan[operator]['inputs'][0])} that matches"
 

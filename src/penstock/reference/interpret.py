@@ -18,6 +18,7 @@ from penstock.reference.bucket import Bucket
 from penstock.reference.counted import CountedAggregate
 from penstock.reference.distinct import Distinct
 from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.impute import Impute
 from penstock.reference.join import Join
 from penstock.reference.joined_rows import RowsJoin
 from penstock.reference.landmark import LandmarkAggregate
@@ -233,6 +234,8 @@ class Run:
             case operator.Limit() as limit:
                 return Limit(limit)
             case operator.Top() as top:
+            case operator.Impute() as imputed:
+                return Impute(imputed)
                 return Top(top)
             case join.Join() as joined:
                 return Join(joined) if joined.rows is None else RowsJoin(joined)
