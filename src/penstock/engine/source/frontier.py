@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from penstock.algebra.source import Disorder, Promise
 from penstock.engine.source.known import Known, chained
+from penstock.engine.source.promise import passed_over
 from penstock.engine.source.promised import PromiseState
 from penstock.engine.source.split import Split
 
-__all__ = ["PromiseState", "assign", "plan_known", "plan_tasks"]
+__all__ = ["PromiseState", "assign", "count_spared", "plan_known", "plan_tasks", "tell_spared"]
 
 
 def plan_known(state: PromiseState, splits: Sequence[Split]) -> list[Known | None]:
@@ -33,7 +35,8 @@ def plan_known(state: PromiseState, splits: Sequence[Split]) -> list[Known | Non
 def assign(splits: Sequence[Split], tasks: int, promises: Sequence[Promise]) -> list[list[Split]]:
     """Distribute splits over at most `tasks` tasks, in contiguous ranges of about equal bytes.
 
-    Arrival order is kept inside a task, and splits that need what an earlier one establishes stay with it.
+    Arrival order is kept inside a task, and splits that need what an earlier one establishes stay with it. A split that
+    is spared is among them only where one behind it has to know its greatest tick from there.
     """
     order: dict[str, list[Split]] = {}
     for split in splits:
@@ -50,7 +53,12 @@ def assign(splits: Sequence[Split], tasks: int, promises: Sequence[Promise]) -> 
                 chains[-1].append(split)
             else:
                 chains.append([split])
-    return _balanced(chains, max(1, tasks))
+    return _balanced([c for chain in chains if (c := _without_end(chain))], max(1, tasks))
+
+
+def _without_end(chain: Sequence[Split]) -> list[Split]:
+    """A chain up to the last split that is read."""
+    return list(chain[: max((i + 1 for i, split in enumerate(chain) if not split.spared), default=0)])
 
 
 def _balanced(chains: Sequence[list[Split]], tasks: int) -> list[list[Split]]:
@@ -68,3 +76,20 @@ def plan_tasks(state: PromiseState, splits: Sequence[Split], tasks: int) -> list
     """`assign` and `plan_known` together: for each task its splits and what is known in front of each."""
     known = {(s.partition, s.ordinal): k for s, k in zip(splits, plan_known(state, splits))}
     return [[(s, known[s.partition, s.ordinal]) for s in task] for task in assign(splits, tasks, state.promises)]
+
+
+def tell_spared(promises: Sequence[Promise], splits: Sequence[Split]) -> list[dict[str, Any]]:
+    """What the splits that are spared establish, as the reports of tasks tell it of the others."""
+    return [passed_over(s, promises) for s in splits if s.spared]
+
+
+def count_spared(stream: str, splits: Sequence[Split]) -> dict[str, int]:
+    """What is saved by the splits that are spared, in words for a report."""
+    spared = [s for s in splits if s.spared]
+    if not spared:
+        return {}
+    return {
+        f"source:{stream} never read": sum(s.rows or 0 for s in spared),
+        f"source:{stream} row groups skipped": sum(len(s.row_groups) for s in spared),
+        f"source:{stream} files skipped": sum(s.start == 0 and s.last for s in spared),
+    }

@@ -95,6 +95,7 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
         "partition": split.partition,
         "ordinal": split.ordinal,
         "rows": table.num_rows,
+        "skipped": 0,
         "rejected": len(verdicts.reasons),
         "malformed": batch.malformed.num_rows,
         "highs": judge.highs,
@@ -115,6 +116,27 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
     return Checked(table.filter(pa.array(~verdicts.mask)), rejected, report, after)
 
 
+def passed_over(split: Split, promises: Sequence[Promise]) -> dict[str, Any]:
+    """What the driver is told of a split that was spared: what a check of its rows would have told of all of them."""
+    return {
+        "stream": split.stream,
+        "partition": split.partition,
+        "ordinal": split.ordinal,
+        "rows": 0,
+        "skipped": split.rows or 0,
+        "rejected": 0,
+        "malformed": 0,
+        "highs": {p.attribute: split.high for p in promises if isinstance(p, Disorder) and split.high is not None},
+        "keys": [],
+        "punctuations": [],
+        "values": [],
+        "over": [],
+        "tops": {},
+        "seen": {},
+        "tallies": {},
+    }
+
+
 def _example(letters: pa.Table) -> dict[str, Any]:
     first: dict[str, Any] = letters.slice(0, 1).select(["reason", "detail", "event", "file", "row"]).to_pylist()[0]
     return first
@@ -131,13 +153,23 @@ class Checker:
 
     def check(self, batch: Batch, split: Split, known: Known | None) -> Checked:
         """Check a split. `known` as planned; None means: what the splits before it in this task established."""
-        before = known if known is not None else self._carried[split.partition]
-        if self._last is not None:
-            # What holds for the whole source comes from the split before, of whatever partition.
-            before = replace(before, keys=self._last.keys, over=self._last.over, limits=self._last.limits)
-        checked = check(batch, split, before, self._promises, self._schema)
+        checked = check(batch, split, self._before(split, known), self._promises, self._schema)
         self._carried[split.partition] = self._last = checked.known
         return checked
+
+    def pass_over(self, split: Split, known: Known | None) -> None:
+        """Take note of a split that is spared: later ones of its partition come after its greatest tick."""
+        after = self._before(split, known)
+        for attribute, high in passed_over(split, self._promises)["highs"].items():
+            after = after.raised(attribute, high)
+        self._carried[split.partition] = self._last = after
+
+    def _before(self, split: Split, known: Known | None) -> Known:
+        before = known if known is not None else self._carried[split.partition]
+        if self._last is None:
+            return before
+        # What holds for the whole source comes from the split before, of whatever partition.
+        return replace(before, keys=self._last.keys, over=self._last.over, limits=self._last.limits)
 
 
 def bounds_patterns(promise: Bounds, schema: Schema) -> tuple[Pattern, ...]:

@@ -81,8 +81,10 @@ class Batch:
         return self.table.take(pa.array(positions)) if self.whole is None else self.whole(positions)
 
 
-def columns_to_read(schema: Schema, needed: Iterable[str] | None, promises: Sequence[Promise]) -> tuple[str, ...]:
-    """The attributes a task must read: those the query needs, the time attributes, and those promises speak of.
+def columns_to_read(
+    schema: Schema, needed: Iterable[str] | None, promises: Sequence[Promise], guard: Sequence[Pattern] = ()
+) -> tuple[str, ...]:
+    """The attributes a task must read: those the query needs, the time attributes, and those promises or guards name.
 
     >>> s = Schema.parse("ts timestamp, id int, v double", time="ts")
     >>> columns_to_read(s, ["v"], [])
@@ -90,7 +92,7 @@ def columns_to_read(schema: Schema, needed: Iterable[str] | None, promises: Sequ
     """
     if needed is None or any(isinstance(p, InBand) for p in promises):
         return schema.names  # a punctuation in band may restrict any attribute
-    wanted = set(needed) | set(schema.times)
+    wanted = set(needed).union(schema.times, *(pattern.restricted for pattern in guard))
     for promise in promises:
         if isinstance(promise, Disorder | Adaptive | WithinRows | Monitored | Bounds | Domain):
             wanted.add(promise.attribute)
