@@ -25,13 +25,13 @@ from penstock.algebra.operator import (
     Distinct,
     Impute,
     Instrument,
-    Map,
     Limit,
+    Map,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Select,
-    Pace,
     Sink,
     Source,
     Top,
@@ -42,13 +42,12 @@ from penstock.algebra.plan import Node, Plan
 from penstock.algebra.source import Inbox
 from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
-from penstock.engine.watch import Watch
 from penstock.engine.source.guard import apply_guard
 from penstock.engine.watch import Watch
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
-from penstock.kernels.function import apply_function
 from penstock.kernels.duck import query, quote
+from penstock.kernels.function import apply_function
 from penstock.kernels.lookup import LookupKernel, deepest, registered
 from penstock.kernels.stateful import Shrinking, Stateful
 
@@ -124,11 +123,11 @@ class Pipeline:
         self.tables: dict[str, pa.Table] = {}
         #: What nobody wants in an epoch, by place in the plan (see `engine.guards`).
         self.guards: Mapping[str, tuple[Pattern, ...]] = {}
+        #: The least times that operators which pace let pass in an epoch.
+        self.floors: Mapping[str, int] = {}
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
         level: dict[str, int] = {}
-        #: The least times that operators which pace let pass in an epoch.
-        self.floors: Mapping[str, int] = {}
         edges = 0
         for node in self.plan.nodes:
             below = max((level[i] for i in node.inputs), default=0)
@@ -204,12 +203,12 @@ class Pipeline:
                     wanted |= node.operator.predicate.columns
                     if not self._collect(node.id, wanted):
                         return False
-                case Project():
-                    for _, expression in node.operator.columns:
-                        wanted |= expression.columns
                 case Instrument():
                     if not self._collect(node.id, wanted):
                         return False
+                case Project():
+                    for _, expression in node.operator.columns:
+                        wanted |= expression.columns
                 case Bucket():
                     if node.operator.window.on is not None:
                         wanted.add(node.operator.window.on)
@@ -298,12 +297,24 @@ class Pipeline:
                     self._push(node, labelled, base, out, others)
             case TableJoin():
                 name = registered(operator.table.name)
+                self._push(node, LookupKernel(operator).sql(sql, name, deepest(self.tables[name])), base, out)
             case Impute():
                 self._rest_at_port(node, 0, below, sql, base, out)
-                self._push(node, LookupKernel(operator).sql(sql, name, deepest(self.tables[name])), base, out)
             case Union():
                 columns = ", ".join(quote(n) for n in operator.schema.names)
-                self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
+                for _ in range(node.inputs.count(below.id)):
+                    self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
+            case Pace():
+                columns = ", ".join(quote(n) for n in operator.schema.names)
+                rows = conform(query(f"SELECT {columns} FROM ({sql})", **{BASE: base}, **self.tables), operator)
+                for _ in range(node.inputs.count(below.id)):
+                    passed = out.watch.pace(node, rows, self.floors.get(node.id))
+                    if passed.num_rows:
+                        self._push(node, EVERYTHING, passed, out)
+            case Instrument():
+                rows = base if sql == EVERYTHING else query(sql, **{BASE: base}, **self.tables)
+                out.watch.count(node, rows)
+                self._push(node, EVERYTHING, rows, out)
             case Map():
                 rows = conform(query(sql, **{BASE: base}, **self.tables), below.operator)
                 if rows.num_rows:
@@ -388,6 +399,10 @@ def stateful_kernel(node: Node) -> Stateful | None:
             from penstock.kernels.top import TopKernel
 
             return TopKernel(node.operator, node.id)
+        case Impute():
+            from penstock.kernels.queue import QueueKernel
+
+            return QueueKernel(node.operator, node.id)
         case Join(rows=None):
             from penstock.kernels.join import JoinKernel
 
@@ -399,10 +414,6 @@ def stateful_kernel(node: Node) -> Stateful | None:
         case MultiJoin():
             from penstock.kernels.multijoin import MultiJoinKernel
 
-        case Impute():
-            from penstock.kernels.queue import QueueKernel
-
-            return QueueKernel(node.operator, node.id)
             return MultiJoinKernel(node.operator, node.id)
         case _:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,9 @@ from penstock.reference.aggregate import Aggregate
 from penstock.reference.bucket import Bucket
 from penstock.reference.counted import CountedAggregate
 from penstock.reference.distinct import Distinct
-from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.impute import Impute
+from penstock.reference.instrument import Instrument
+from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.join import Join
 from penstock.reference.joined_rows import RowsJoin
 from penstock.reference.landmark import LandmarkAggregate
@@ -27,6 +29,7 @@ from penstock.reference.map import Map
 from penstock.reference.multijoin import MultiJoin
 from penstock.reference.operator import Running
 from penstock.reference.order import OrderBy
+from penstock.reference.pace import Pace
 from penstock.reference.project import Project
 from penstock.reference.select import Select
 from penstock.reference.source import DeadLetter, Source
@@ -37,6 +40,21 @@ from penstock.reference.union import Union
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
 #: partition it comes from.
 Arrival = Mapping[str, Any] | Pattern | Punctuate | tuple[Hashable, Mapping[str, Any] | Pattern | Punctuate]
+
+
+#: Operators that give out an event when it arrives, if at all.
+_STATELESS = (
+    operator.Source,
+    operator.Select,
+    operator.Project,
+    operator.Map,
+    operator.Union,
+    operator.Pace,
+    operator.Instrument,
+    operator.Bucket,
+    operator.Sink,
+    table.TableJoin,
+)
 
 
 @dataclass(frozen=True)
@@ -77,9 +95,9 @@ def interpret(
     """Run a plan over everything the sources bring.
 
     Sources take turns unless `order` names, arrival by arrival, whose turn it is. They assert what they know after
-    every arrival, or only after the arrivals numbered in `punctuate_at` (from 1) and at the end of the input. With
-    `ends` (or when the source promises it) each source finally says that nothing more comes. `tables` are the rows of
-    tables by name; they do not change.
+    every arrival, or only after the arrivals numbered in `punctuate_at` (from 1) and at the end of the input: there an
+    epoch ends, and an empty one too if it is named twice. With `ends` (or when the source promises it) each source
+    finally says that nothing more comes. `tables` are the rows of tables by name; they do not change.
 
     >>> from penstock.algebra.schema import Schema
     >>> numbers = operator.Source((), Schema.parse("n int"), name="numbers")
@@ -92,7 +110,7 @@ def interpret(
     return Result(
         outputs=run.streams[root],
         streams=run.streams,
-        dead_letters=[letter for source in run.sources.values() for letter in source.dead_letters],
+        dead_letters=[letter for some in run.rejecting for letter in some.dead_letters],
         trace=trace if traced else [],
         states={node_id: running.state() for node_id, running in run.running.items()},
     )
@@ -113,7 +131,8 @@ class Run:
         tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         self.plan = Plan.of(plan) if isinstance(plan, Operator) else plan
-        self.ends, self.punctuate_at, self.traced = ends, punctuate_at, traced
+        self.ends, self.traced = ends, traced
+        self.punctuate_at = None if punctuate_at is None else Counter(punctuate_at)
         self.tables = dict(tables or {})
         self.running: dict[str, Running] = {}
         self.sources: dict[str, Source] = {}
@@ -132,6 +151,9 @@ class Run:
                 self.sources[node.id] = Source(declared, partitions)
             elif not self._is_fused_away(node):
                 self.running[node.id] = self._start(node)
+        self.by_epoch = {i: r for i, r in self.running.items() if isinstance(r, Pace | Instrument)}
+        self.rejecting: list[Source | Pace] = [*self.sources.values()]
+        self.rejecting += [r for r in self.running.values() if isinstance(r, Pace)]
         self.order = list(order) if order is not None else _in_turns(self.arrivals)
 
     def steps(self) -> Iterator[Step]:
@@ -144,14 +166,24 @@ class Run:
             partition, item = next(waiting[name])
             yield from self._arrive(by_name[name], partition, item)
             if self.punctuate_at is None:
-                yield from self._assert(by_name[name])
-            elif position in self.punctuate_at:
-                for node_id in self.sources:
-                    yield from self._assert(node_id)
-        for node_id, source in self.sources.items():
+                yield from self._end_epoch([by_name[name]])
+            else:
+                for _ in range(self.punctuate_at[position]):
+                    yield from self._end_epoch(self.sources)
+        yield from self._end_epoch(self.sources, last=True)
+
+    def _end_epoch(self, speaking: Iterable[str], last: bool = False) -> Iterator[Step]:
+        """Sources assert what they know. Operators that go by epochs learn before that one ends, and then the next."""
+        for timed in self.by_epoch.values():
+            timed.epoch_ends()
+        for node_id in speaking:
             yield from self._assert(node_id)
-            if self.ends or any(isinstance(p, EndOfSource) for p in source.declared.promises):
+            source = self.sources[node_id]
+            if last and (self.ends or any(isinstance(p, EndOfSource) for p in source.declared.promises)):
                 yield from self._send(node_id, None, source.end())
+        for node_id, timed in self.by_epoch.items():
+            if said := tuple(timed.epoch_over()):
+                yield from self._send(node_id, None, said)
 
     def _arrive(self, node_id: str, partition: Hashable | None, item: Event | Pattern) -> Iterator[Step]:
         source = self.sources[node_id]
@@ -174,22 +206,28 @@ class Run:
         emitted: Iterable[Item],
         input: int = 0,
         letter: DeadLetter | None = None,
+        held: bool = False,
     ) -> Iterator[Step]:
         """Write down a step and hand what came out of it to all consumers, item by item."""
         out = tuple(emitted)
         self.streams[node_id] += out
         node = self.plan[node_id]
-        held = tuple(self.running[node_id].state()) if self.traced and node_id in self.running else ()
+        state = tuple(self.running[node_id].state()) if self.traced and node_id in self.running else ()
         note = getattr(self.running.get(node_id), "note", "")
-        yield Step(node_id, node.operator.kind, taken, out, held, input, letter, note)
+        yield Step(node_id, node.operator.kind, taken, out, state, input, letter, note)
+        held = held or not isinstance(node.operator, _STATELESS) or isinstance(node.operator, operator.Impute)
         for item in out:
             for consumer, port in self._consumers(node_id):
                 running = self.running[consumer]
+                letters: list[DeadLetter] = []
+                if isinstance(running, Pace):
+                    running.held, letters = held, running.dead_letters
+                known = len(letters)
                 if isinstance(item, Punctuate):
                     answer = running.on_punctuation(item.pattern, port)
                 else:
                     answer = running.on_event(item, port)
-                yield from self._send(consumer, item, answer, port)
+                yield from self._send(consumer, item, answer, port, next(iter(letters[known:]), None), held)
 
     def _consumers(self, node_id: str) -> list[tuple[str, int]]:
         """Who reads an operator's output; a fused Bucket's input is read by its aggregates."""
@@ -215,10 +253,16 @@ class Run:
                 return Select(select)
             case operator.Project() as project:
                 return Project(project)
+            case operator.Impute() as imputed:
+                return Impute(imputed)
             case operator.Map() as mapped:
                 return Map(mapped)
             case operator.Union() as union:
                 return Union(union)
+            case operator.Pace() as pace:
+                return Pace(pace, node.id)
+            case operator.Instrument() as instrument:
+                return Instrument(instrument)
             case operator.Bucket() as bucket:
                 return Bucket(bucket)
             case operator.Aggregate(inputs=(operator.Bucket(window=LandmarkWindow()) as bucket,)) as aggregate:
@@ -234,8 +278,6 @@ class Run:
             case operator.Limit() as limit:
                 return Limit(limit)
             case operator.Top() as top:
-            case operator.Impute() as imputed:
-                return Impute(imputed)
                 return Top(top)
             case join.Join() as joined:
                 return Join(joined) if joined.rows is None else RowsJoin(joined)

@@ -31,7 +31,7 @@ class DeadLetter:
     row: Mapping[str, Any]
     reason: str
     breaks: Pattern | None
-    kind: Literal["malformed", "forbidden", "late"] = "late"
+    kind: Literal["malformed", "forbidden", "late", "paced"] = "late"
 
 
 class Promised(Protocol):

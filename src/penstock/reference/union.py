@@ -14,7 +14,7 @@ from penstock.reference.item import Event, Item, Punctuate
 class Union:
     """Passes events at once, and a punctuation when every input has given it."""
 
-    def __init__(self, declared: operator.Union) -> None:
+    def __init__(self, declared: operator.Operator) -> None:
         self.schema = declared.schema
         self.agreement = Agreement(range(len(declared.inputs)))
 
