@@ -46,6 +46,8 @@ from penstock.kernels.stateful import DEAD, Held, Orders, Step
 MOST_ISSUED = 64
 
 _GROUP = "__group"
+#: So many rows are sorted before a query would be under way.
+_FEW = 20_000
 #: The places of null and NaN in an order: behind everything else.
 _NULL, _NAN = np.iinfo(np.int64).max, np.iinfo(np.int64).max - 1
 
@@ -121,15 +123,16 @@ class TopKernel:
         hashes = hash_keys(rows, self.per)
         if not rows.num_rows:
             return rows, hashes, (), 0
-        stored = [_stored(piece, distinct(np.sort(hashes))) for piece in pieces]
-        table = pa.concat_tables([rows, *(_rows(p, at, self.schema.names) for p, at in zip(pieces, stored))])
-        theirs = [np.asarray(whole(p.rows[HASH]))[at] for p, at in zip(pieces, stored)]
+        wanted = distinct(np.sort(hashes))
+        stored = [(piece, at) for piece in pieces if len(at := _stored(piece, wanted))]
+        table = pa.concat_tables([rows, *(_rows(piece, at, self.schema.names) for piece, at in stored)])
+        theirs = [np.asarray(whole(piece.rows[HASH]))[at] for piece, at in stored]
         group = self._groups(table, np.concatenate([hashes, *theirs]))
         chosen, key = best(table, group, self.order, self.count)
         kept = np.zeros(table.num_rows, dtype=bool)
         kept[chosen] = True
         first = rows.num_rows
-        for piece, at in zip(pieces, stored):
+        for piece, at in stored:
             lost = at[~kept[first : first + len(at)]]
             first += len(at)
             if len(lost):
@@ -244,14 +247,7 @@ def best(
     over = size > count
     if not over.any():
         return np.arange(table.num_rows), key
-    limit = np.zeros(len(size), dtype=np.int64)
-    if len(size) == 1:
-        limit[0] = np.partition(key, count - 1)[count - 1]
-    else:
-        # Heaps of n: several times faster than sorting everything.
-        sql = f"SELECT g, list_last(min(k, {count})) AS k FROM keyed GROUP BY g HAVING count(*) > {count}"
-        found = query(sql, keyed=pa.table({"g": group, "k": key}))
-        limit[np.asarray(found["g"])] = np.asarray(found["k"])
+    limit = _limits(group, key, size, count)
     crowded = over[group]
     kept = ~crowded | (key < limit[group])
     room = count - np.bincount(group[kept], minlength=len(size))
@@ -262,6 +258,22 @@ def best(
     rank = np.arange(len(tied)) - (np.cumsum(fewer) - fewer)[group[tied]]
     kept[tied[rank < room[group[tied]]]] = True
     return np.flatnonzero(kept), key
+
+
+def _limits(group: Positions, key: Positions, size: Positions, count: int) -> Positions:
+    """The key of the last row that is surely needed, for each group that has more rows than that."""
+    limit = np.zeros(len(size), dtype=np.int64)
+    if len(size) == 1:
+        limit[0] = np.partition(key, count - 1)[count - 1]
+    elif len(key) <= _FEW:
+        over = size > count
+        limit[over] = key[np.lexsort((key, group))[(np.cumsum(size) - size)[over] + count - 1]]
+    else:
+        # Heaps of n: several times faster than sorting everything.
+        sql = f"SELECT g, list_last(min(k, {count})) AS k FROM keyed GROUP BY g HAVING count(*) > {count}"
+        found = query(sql, keyed=pa.table({"g": group, "k": key}))
+        limit[np.asarray(found["g"])] = np.asarray(found["k"])
+    return limit
 
 
 def _arranged(table: pa.Table, rows: Positions, group: Positions, order: Sequence[tuple[str, bool]]) -> Positions:
