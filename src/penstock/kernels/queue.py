@@ -237,9 +237,9 @@ def shares(budget: int, waiting: Sequence[int], turn: int) -> list[int]:
     given = [0] * count
     room = budget
     while room and (needy := [b for b in order if given[b] < waiting[b]]):
-        each, more = divmod(room, len(needy))
-        for k, bucket in enumerate(needy):
-            part = min(each + (k < more), waiting[bucket] - given[bucket])
+        each = max(1, room // len(needy))
+        for bucket in needy[:room]:
+            part = min(each, waiting[bucket] - given[bucket])
             given[bucket] += part
             room -= part
     each, more = divmod(room, count)
