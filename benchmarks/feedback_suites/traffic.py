@@ -51,9 +51,9 @@ _TEXT = "%A, %B %d, %Y %I:%M:%S %p"
 class Traffic:
     """What is to be written: so many minutes, so many of them to a file and to a row group.
 
-    `dirty`: every other report has speed -1. `told`: punctuations lie in the sensor files as records, one a minute,
-    each in a row group of its own, so that statistics of the others speak of reports alone. Otherwise the files hold
-    the same reports in order, and `disorder(0)` with `Punctuate.every("1 min")` says the same.
+    `dirty`: every other report has speed -1. `told`: punctuations lie in the files as records; those of sensors, one
+    a minute, in row groups of their own, so that statistics of the others speak of reports alone. Otherwise the files
+    hold the same reports in order, and `Punctuate.sorted_by("ts")` with `Punctuate.every("1 min")` says the same.
     """
 
     minutes: int = DAY
@@ -110,7 +110,7 @@ def sensor_reports(traffic: Traffic) -> pa.Table:
 
 
 def probe_reports(traffic: Traffic) -> pa.Table:
-    """The reports of the probe vehicles, each followed by a record that says how far this probe has got."""
+    """The reports of the probe vehicles; if they are to be told, each with a record that says how far it has got."""
     rng = np.random.default_rng(traffic.seed + 1)
     every = PROBES // PROBES_A_MINUTE
     minutes = np.repeat(np.arange(traffic.minutes), PROBES_A_MINUTE)
@@ -124,6 +124,8 @@ def probe_reports(traffic: Traffic) -> pa.Table:
             "speed": pa.array(rng.integers(SLOW, 71, len(probe)), pa.int32()),
         }
     )
+    if not traffic.told:
+        return events
     told = [f"[{p}, <= '{minute(int(m))}', *, *, *, *]" for p, m in zip(probe + 1, minutes)]
     together = _with_punctuation(events, told)
     return together.take(pa.array(np.arange(2 * len(told)).reshape(2, -1).T.ravel()))
@@ -148,7 +150,8 @@ def write(traffic: Traffic, root: Path) -> Path:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     _write_files(sensor_reports(traffic), folder / "sensor", traffic, traffic.a_minute, traffic.told)
-    _write_files(probe_reports(traffic), folder / "probe", traffic, 2 * PROBES_A_MINUTE, False)
+    told = PROBES_A_MINUTE * (2 if traffic.told else 1)
+    _write_files(probe_reports(traffic), folder / "probe", traffic, told, False)
     pq.write_table(locations(), folder / "location.parquet")
     (folder / "complete").touch()
     return folder
