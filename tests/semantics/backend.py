@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -16,11 +16,13 @@ from typing import Any
 import pyarrow.parquet as pq
 from case import WHOLE, Case, Cut
 
+import penstock as ps
 from penstock.algebra.operator import Sink
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.engine import epoch
 from penstock.engine.checkpoint import Checkpoint, EpochPlan
+from penstock.engine.control_log import ControlLog
 from penstock.engine.epoch import Driver, Settings
 from penstock.engine.sink import MemoryTarget, memory
 from penstock.engine.sink.target import FileTarget
@@ -30,6 +32,7 @@ from penstock.reference.interpret import Run, Step, interpret
 from penstock.reference.item import breaches, events
 
 Row = dict[str, Any]
+Change = Callable[[ps.Stream], ps.Stream]
 
 #: Files in memory where there is such a folder: the disk's flushes would take most of the time.
 _HOME = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -45,6 +48,8 @@ class Outcome:
     epochs: dict[int, list[Row]] = field(default_factory=dict)
     punctuations: dict[int, tuple[Pattern, ...]] = field(default_factory=dict)
     plans: dict[int, EpochPlan] = field(default_factory=dict)
+    guards: int = 0
+    saved: dict[str, int] = field(default_factory=dict)
 
 
 def on_reference(case: Case) -> Outcome:
@@ -92,19 +97,23 @@ class _Noting(Checkpoint):
         super().write_plan(plan)
 
 
-def on_kernels(case: Case, cut: Cut = WHOLE) -> Outcome:
+#: What a consumer says, by the number of epochs there have been.
+Said = Mapping[int, Sequence[str]]
+
+
+def on_kernels(case: Case, cut: Cut = WHOLE, said: Said | None = None, change: Change = lambda s: s) -> Outcome:
     """Everything of the engine but Spark."""
-    return _on_engine(case, cut, local_session(cut.parallelism))
+    return _on_engine(case, cut, local_session(cut.parallelism), said or {}, change)
 
 
-def on_spark(case: Case, cut: Cut, spark: Any) -> Outcome:
-    return _on_engine(case, cut, spark)
+def on_spark(case: Case, cut: Cut, spark: Any, said: Said | None = None, change: Change = lambda s: s) -> Outcome:
+    return _on_engine(case, cut, spark, said or {}, change)
 
 
-def _on_engine(case: Case, cut: Cut, spark: Any) -> Outcome:
+def _on_engine(case: Case, cut: Cut, spark: Any, said: Said, change: Change) -> Outcome:
     home = Path(tempfile.mkdtemp(prefix="penstock-semantics-", dir=_HOME))
     try:
-        stream = case.on_files(home / "in", cut)
+        stream = change(case.on_files(home / "in", cut))
         target = memory()
         plan = Plan.of(Sink((stream.operator,), stream.schema, target=target))
         storage = Storage.at(str(home / "checkpoint"))
@@ -112,12 +121,14 @@ def _on_engine(case: Case, cut: Cut, spark: Any) -> Outcome:
         (sink,) = plan.sinks
         found = Outcome([], [])
         working = True
+        log, steps = ControlLog(storage), 0
         with _as_if_large(cut):
             while working:
                 driver = _driver(plan, spark, storage, target, cut, found.plans)
                 try:
                     driver.recover()
-                    while working := driver.step():
+                    while working := _step(driver, log, said.get(steps, ())):
+                        steps += 1
                         found.punctuations[driver.manifest.epoch] = driver.behind[sink.id]
                         if cut.restart:
                             break
@@ -126,10 +137,18 @@ def _on_engine(case: Case, cut: Cut, spark: Any) -> Outcome:
         found.rows = target.rows()
         found.letters = _letters(home)
         found.state = len(driver.manifest.units)
+        found.guards = driver.feedback.guards.size
+        found.saved = dict(driver.manifest.totals.get("saved", {}))
         found.epochs = {number: table.to_pylist() for number, table in target.tables}
         return found
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _step(driver: Driver, log: ControlLog, said: Sequence[str]) -> bool:
+    for text in said:
+        log.submit({"text": text})
+    return driver.step()
 
 
 @contextmanager

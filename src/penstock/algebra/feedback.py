@@ -17,6 +17,10 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
 from penstock.errors import UserError
 
+#: How much of it is kept: guards in one place, and values in the list of one guard.
+RECORDS = 64
+VALUES = 10_000
+
 
 class Intent(Enum):
     """What the issuer of a feedback wants done about matching events."""

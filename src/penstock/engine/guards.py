@@ -18,19 +18,18 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
 
-from penstock.algebra.feedback import Feedback, Intent
+from penstock.algebra.compact import grows
+from penstock.algebra.feedback import RECORDS, VALUES, Feedback, Intent
 from penstock.algebra.operator import Bucket, Map, Project, Select, Source, Union
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
+from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.respond import respond
 from penstock.algebra.response import Response
 from penstock.algebra.restriction import Equal, OneOf, one_of, values_of
 from penstock.algebra.schema import Schema
 from penstock.algebra.table import TableJoin
 
-#: Records per place, and values in the list of one record.
-RECORDS = 64
-VALUES = 10_000
 #: Combinations that are tried when several consumers have spoken.
 COMBINATIONS = 64
 
@@ -80,6 +79,8 @@ class Guards:
         self.heard: dict[str, Places] = {}
         self.trail: list[Trace] = []
         self.epoch = 0
+        #: What punctuation has said behind each operator, as far as it keeps growing. Not stored: it comes again.
+        self.over: dict[str, PunctuationSet] = {}
         self._edges: dict[str, tuple[str, ...]] = {}
         for node in plan.nodes:
             for port, name in enumerate(node.inputs):
@@ -89,7 +90,10 @@ class Guards:
 
     def begin(self, epoch: int) -> None:
         """Feedback taken up from here on holds from this epoch."""
-        self.epoch, self.fresh, self.trail = epoch, {}, []
+        if epoch != self.epoch:
+            # Not if no plan has named the version before for want of anything to do: its purges are still to come.
+            self.fresh, self.trail = {}, []
+        self.epoch = epoch
 
     def tell(self, node_id: str, feedback: Feedback, edge: str = "") -> None:
         """Give a feedback to the operator whose output it speaks of; `edge` is the consumer's input it comes from."""
@@ -173,6 +177,8 @@ class Guards:
                 wanted.append((place, Record(guarded, self.epoch, response.pinned), response.purge))
         changed: Places = {}
         for place, record, _ in wanted:
+            if self._is_over(place, record.pattern):
+                continue
             now = self._with(changed.get(place, self.places.get(place, ())), record)
             if now is None:
                 return False
@@ -182,6 +188,11 @@ class Guards:
                 self.fresh[place] = (*self.fresh.get(place, ()), record.pattern)
         self.places.update(changed)
         return bool(wanted)
+
+    def _is_over(self, place: str, pattern: Pattern) -> bool:
+        """Whether punctuation has said already that nothing more will match there."""
+        said = self.over.get(self._speaker(place))
+        return said is not None and said.covers(pattern)
 
     def _with(self, records: tuple[Record, ...], new: Record) -> tuple[Record, ...] | None:
         """The records with one more, as few as say the same; None if there is no room."""
@@ -236,13 +247,17 @@ class Guards:
     def cover(self, behind: Mapping[str, Sequence[Pattern]]) -> bool:
         """Drop the records that new punctuations, given by the operator they are behind, say nothing will match."""
         changed = False
+        for node_id, patterns in behind.items():
+            if growing := [p for p in patterns if grows(p)]:
+                said = self.over.get(node_id) or PunctuationSet(self.nodes[node_id].operator.schema)
+                self.over[node_id] = said.add(*growing)
         for places in (self.places, self.prefers, *self.heard.values()):
             for place in list(places):
                 node_id = self._speaker(place) if places is not self.prefers else self._wisher(place)
-                said = behind.get(node_id, ())
-                if not said:
+                new = behind.get(node_id, ())
+                if not new:
                     continue
-                left = tuple(r for record in places[place] if (r := _uncovered(record, said)) is not None)
+                left = tuple(r for record in places[place] if (r := _uncovered(record, new)) is not None)
                 if left != places[place]:
                     changed = True
                     if left:
