@@ -1,0 +1,140 @@
+"""What a consumer ignores may be left out, and nothing else: Definition 1, for whole plans.
+
+The result without feedback comes from the reference interpreter, which knows nothing of guards. The engine may leave
+out results that match the feedback, from the epoch on that takes it up. It may not lose, change or invent any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import pytest
+from backend import Outcome, assert_grammatical, difference, on_kernels, on_reference, on_spark
+from case import Case, Cut
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from join_cases import join_cases
+from random_cases import cases, cuts
+
+import penstock as ps
+from penstock.algebra.feedback import Feedback, Switches
+from penstock.algebra.operator import Aggregate, Operator
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import at_least, at_most, between, equal, greater, less, one_of
+from penstock.algebra.schema import Schema
+
+
+def drawn_pattern(schema: Schema, rows: Sequence[dict[str, Any]], random: Random) -> Pattern | None:
+    """A pattern near some result, so that it matches a few."""
+    if not rows:
+        return None
+    row, other = random.choice(rows), random.choice(rows)
+    chosen: dict[str, Any] = {}
+    for name in random.sample(schema.names, k=min(len(schema.names), random.choice((1, 1, 2, 3)))):
+        value, second = row[name], other[name]
+        if value is None or second is None or value != value or second != second:
+            continue
+        kinds = [equal(value), one_of([value, second])]
+        if isinstance(value, int | float | datetime) and not isinstance(value, bool):
+            low, high = min(value, second), max(value, second)
+            kinds += [less(value), at_most(value), greater(value), at_least(value), between(low, high, True, False)]
+        chosen[name] = random.choice(kinds)
+    return Pattern.by_name(schema, chosen)
+
+
+def switched(stream: ps.Stream, random: Random) -> ps.Stream:
+    """The same query with some operators told not to exploit feedback, or not to pass it on."""
+    made: dict[int, Operator] = {}
+
+    def rebuilt(operator: Operator) -> Operator:
+        if id(operator) not in made:
+            exploit, propagate = random.random() < 0.6, random.random() < 0.8
+            if isinstance(operator, Aggregate):
+                propagate = propagate and exploit
+            inputs = tuple(rebuilt(i) for i in operator.inputs)
+            made[id(operator)] = replace(operator, inputs=inputs, switches=Switches(exploit, propagate))
+        return made[id(operator)]
+
+    return replace(stream, operator=rebuilt(stream.operator))
+
+
+def feedback_for(case: Case, plain: Outcome, random: Random) -> dict[int, list[str]]:
+    """Some feedback, each at some time."""
+    schema = case.stream().schema
+    said: dict[int, list[str]] = {}
+    for _ in range(random.choice((1, 1, 2, 4))):
+        pattern = drawn_pattern(schema, plain.rows, random)
+        if pattern is not None:
+            said.setdefault(random.choice((0, 0, 1, 2, 4)), []).append(f"not {pattern}")
+    return said
+
+
+def check(case: Case, found: Outcome, plain: Outcome, said: dict[int, list[str]]) -> None:
+    schema = case.stream().schema
+    patterns = [Feedback.parse(t, schema).pattern for texts in said.values() for t in texts]
+    lost, invented = difference(plain.rows, found.rows)
+    assert not invented, f"not a result without feedback: {invented}"
+    wrongly = [r for r in lost if not any(p.matches_row(r) for p in patterns)]
+    assert not wrongly, f"lost though nobody ignores it: {wrongly}"
+    assert_grammatical(found)
+    assert found.state == 0 or plain.state > 0
+    assert set(found.letters) <= set(plain.letters)
+
+
+@given(st.one_of(cases(), join_cases()), cuts(), st.randoms(use_true_random=False))
+@settings(max_examples=120)
+def test_only_what_is_ignored_is_left_out(case: Case, cut: Cut, random: Random) -> None:
+    plain = on_reference(case)
+    said = feedback_for(case, plain, random)
+    found = on_kernels(case, cut, said)
+    check(case, found, plain, said)
+    assert found.guards == 0, "everything has ended, so nothing need be remembered"
+    # With everything switched on, what is ignored does not appear once an epoch runs under the feedback.
+    if len(said) == 1 and found.plans:
+        patterns = [Feedback.parse(t, case.stream().schema).pattern for texts in said.values() for t in texts]
+        for number, rows in found.epochs.items():
+            if found.plans[number].control > 0 and max(said) == 0:
+                assert not [r for r in rows if any(p.matches_row(r) for p in patterns)]
+
+
+@given(st.one_of(cases(), join_cases()), cuts(), st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_any_operators_may_be_switched_off(case: Case, cut: Cut, random: Random) -> None:
+    plain = on_reference(case)
+    said = feedback_for(case, plain, random)
+    found = on_kernels(case, cut, said, lambda stream: switched(stream, random))
+    check(case, found, plain, said)
+
+
+@given(cases(), cuts())
+@settings(max_examples=20)
+def test_feedback_that_matches_nothing_changes_nothing(case: Case, cut: Cut) -> None:
+    plain = on_reference(case)
+    schema = case.stream().schema
+    nothing = Pattern.by_name(schema, {schema.names[0]: between(7, 3, True, True)} if "int" in str(schema) else {})
+    if not nothing.is_empty:
+        return
+    found = on_kernels(case, cut, {0: [f"not {nothing}"]})
+    assert difference(plain.rows, found.rows) == ([], [])
+
+
+@pytest.mark.fuzz
+@given(st.one_of(cases(max_rows=24), join_cases()), cuts(), st.randoms(use_true_random=False))
+@settings(suppress_health_check=list(HealthCheck))
+def test_fuzz_feedback(case: Case, cut: Cut, random: Random) -> None:
+    plain = on_reference(case)
+    said = feedback_for(case, plain, random)
+    check(case, on_kernels(case, cut, said), plain, said)
+    check(case, on_kernels(case, cut, said, lambda stream: switched(stream, random)), plain, said)
+
+
+@given(case=st.one_of(cases(), join_cases()), cut=cuts(max_rows=(5, 8, None)), random=st.randoms(use_true_random=False))
+@settings(max_examples=5, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+def test_spark_leaves_out_the_same(spark: Any, case: Case, cut: Cut, random: Random) -> None:
+    plain = on_reference(case)
+    said = feedback_for(case, plain, random)
+    check(case, on_spark(case, cut, spark, said), plain, said)
