@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 from penstock.algebra.multiway import JoinStatistics, join
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuate import Measured, Punctuate
 from penstock.algebra.schema import Schema
 from penstock.algebra.table import Table, table
 from penstock.algebra.window import Window
+from penstock.control.consumer import Consumer, consumer
 from penstock.engine.measure_joins import measure_joins
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger
@@ -26,6 +25,7 @@ from penstock.engine.session import spark_session
 from penstock.engine.sink import console, deliver, json_lines, memory, parquet
 from penstock.engine.stream import Stream, from_spark, generate, stream
 from penstock.errors import PenstockError, UserError
+from penstock.version import __version__
 
 if TYPE_CHECKING:
     from penstock.engine.check_spark import check_spark
@@ -41,6 +41,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Consumer",
     "JoinStatistics",
     "Measured",
     "Pattern",
@@ -57,6 +58,7 @@ __all__ = [
     "__version__",
     "check_spark",
     "console",
+    "consumer",
     "deliver",
     "from_spark",
     "generate",

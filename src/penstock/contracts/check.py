@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from penstock.algebra.plan import Node, Plan
+from penstock.contracts.feedback_findings import guarding
 from penstock.contracts.fix import fixes, fixes_at_the_end
 from penstock.contracts.flow import Flow, Origin, Verdict, ordered
 from penstock.contracts.offering import weigh
@@ -15,7 +17,8 @@ def check(plan: Plan, *, bounded: bool = False) -> Report:
     """The verdict on a plan, with the smallest declarations that would make it safe if it is not.
 
     A `bounded` run reads what is there and stops. Operators whose sources all say when they are over (`ends()`) are
-    then safe whatever else is promised: what they keep is released at the end.
+    then safe whatever else is promised: what they keep is released at the end. Feedback makes no plan unsafe, as little
+    is kept of it; the findings say where it could live for ever.
 
     >>> from penstock.algebra.builder import Stream
     >>> from penstock.algebra.operator import Source
@@ -28,7 +31,9 @@ def check(plan: Plan, *, bounded: bool = False) -> Report:
     True
     """
     verdicts = weigh(plan)
-    findings = tuple(_finding(plan, node, verdicts, bounded) for node in plan.nodes)
+    told = guarding(plan, verdicts, bounded)
+    found = (_finding(plan, node, verdicts, bounded) for node in plan.nodes)
+    findings = tuple(replace(f, feedback=told.get(f.operator, ())) for f in found)
     unsafe = [f.operator for f in findings if not f.safe]
     offered = (fixes_at_the_end(plan, unsafe) if bounded else ()) + fixes(plan) if unsafe else ()
     return Report(findings, {i: v.behind.words for i, v in verdicts.items()}, offered)

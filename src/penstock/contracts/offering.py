@@ -19,11 +19,14 @@ from penstock.algebra.operator import (
     Bucket,
     Distinct,
     Impute,
+    Limit,
     Map,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Source,
+    Top,
     Union,
 )
 from penstock.algebra.plan import Plan
@@ -44,6 +47,7 @@ from penstock.contracts.flow import (
     ordered,
     promised_by,
 )
+from penstock.contracts.offering_issuers import judge_limit, judge_pace, judge_top
 from penstock.contracts.offering_join import judge_join, judge_multijoin, judge_rows_join
 from penstock.contracts.report import Output, State
 from penstock.contracts.source_scheme import flow_of
@@ -137,6 +141,12 @@ def judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
             return _distinct(operator, below[0])
         case OrderBy():
             return _order(operator, below[0])
+        case Pace():
+            return judge_pace(operator, _union(operator, below), below)
+        case Limit():
+            return judge_limit(operator, below[0])
+        case Top():
+            return judge_top(operator, below[0])
         case Join() if operator.rows is not None:
             return judge_rows_join(operator, below)
         case Join():
@@ -205,7 +215,7 @@ def _map(operator: Map, below: Flow) -> Verdict:
     return Verdict("none", "at once", _behind(operator, below, kept, origins))
 
 
-def _union(operator: Union, below: Sequence[Flow]) -> Verdict:
+def _union(operator: Union | Pace, below: Sequence[Flow]) -> Verdict:
     """In_i = {T_i}, Out = {T_1 ∧ … ∧ T_m}, attribute by attribute: what all inputs have promised."""
     parts: list[dict[Tags, frozenset[str]]] = []
     for i, flow in enumerate(below):

@@ -10,6 +10,36 @@ State = Literal["none", "constant", "bounded", "as the data says", "unbounded"]
 Output = Literal["at once", "complete", "held back"]
 
 
+#: What becomes of a guard: it goes as the stream goes on; when its values end, if they do; as the data says; at the
+#: end of a run that ends; or never.
+Fate = Literal["goes", "if values end", "as the data says", "at the end", "stays"]
+#: Who gives feedback that no operator of the plan does.
+OUTSIDE = "outside"
+
+
+@dataclass(frozen=True)
+class Guarding:
+    """A feedback that may reach an operator and be kept there: from whom, without its values, and what becomes of it.
+
+    >>> print(Guarding("pace-1", "not [ts < …]", "goes", "`ts up to` will cover it"))
+    not [ts < …] of pace-1 goes: `ts up to` will cover it
+    """
+
+    issuer: str
+    feedback: str
+    fate: Fate
+    why: str
+
+    @property
+    def endless(self) -> bool:
+        """Whether it could live for ever."""
+        return self.fate in ("stays", "if values end", "as the data says")
+
+    def __str__(self) -> str:
+        ending = "could live for ever" if self.endless else "goes"
+        return f"{self.feedback} of {self.issuer} {ending}: {self.why}"
+
+
 @dataclass(frozen=True)
 class Finding:
     """The verdict on one operator.
@@ -17,7 +47,8 @@ class Finding:
     `why` says on which punctuation state is released and results appear, or that nothing does. `needs` are the schemes
     that would help, per input (`probe: ts up to`, `probe: segment: each value`). `assumes` is what must hold of the
     data beyond the declared schemes, such as "every `trip` of starts also ends in ends". Where rates are declared,
-    `rows` and `bytes` bound the state, `delay` how late results are, and `bound` says how that comes about.
+    `rows` and `bytes` bound the state, `delay` how late results are, and `bound` says how that comes about. `feedback`
+    is what may be kept there of feedback: never much, so it makes no operator unsafe.
     """
 
     operator: str
@@ -31,6 +62,7 @@ class Finding:
     bytes: int | None = None
     delay: str | None = None
     bound: str | None = None
+    feedback: tuple[Guarding, ...] = ()
 
     @property
     def safe(self) -> bool:
@@ -52,9 +84,16 @@ class Finding:
 
     @property
     def notes(self) -> list[tuple[str, str]]:
-        """What there is to say about it, each with its label."""
+        """What there is to say about it, each with its label; of feedback, what operators of the plan give."""
         bound = () if self.bound is None else (self.bound,)
-        labelled = (("why", self.why), ("needs", self.needs), ("assumes", self.assumes), ("bound", bound))
+        told = tuple(str(g) for g in self.feedback if g.issuer != OUTSIDE)
+        labelled = (
+            ("why", self.why),
+            ("needs", self.needs),
+            ("assumes", self.assumes),
+            ("bound", bound),
+            ("feedback", told),
+        )
         return [(label, text) for label, texts in labelled for text in texts]
 
 
@@ -113,6 +152,12 @@ class Report:
             return f"safe if the data says enough: {', '.join(unsure)} must be told in band, and no scheme is declared"
         given = ", if what is assumed of the data holds" if any(f.assumes for f in self.findings) else ""
         return f"safe: state stays bounded, and every result appears{given}"
+
+    @property
+    def endless_feedback(self) -> tuple[str, ...]:
+        """Which feedback from outside could live for ever somewhere; the findings say where and why."""
+        told = (g for finding in self.findings for g in finding.feedback)
+        return tuple(dict.fromkeys(g.feedback for g in told if g.issuer == OUTSIDE and g.endless))
 
     @property
     def remedy(self) -> str:

@@ -25,6 +25,7 @@ from penstock.engine.fault import reach
 from penstock.engine.state import Units, run_names, units_from_json, units_to_json
 from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
+from penstock.version import __version__
 
 FORMAT = 2
 KEEP = 3
@@ -99,18 +100,14 @@ class Checkpoint:
 
     def open(self, plan: Plan, buckets: int) -> int:
         """Check that this checkpoint fits the plan, or make a new one. Returns its number of buckets."""
-        import penstock
-
         known = self.check(plan)
         if known is None:
-            body = {"format": FORMAT, "version": penstock.__version__, "buckets": buckets, "plan": plan.describe()}
+            body = {"format": FORMAT, "version": __version__, "buckets": buckets, "plan": plan.describe()}
             self.storage.write("meta.json", seal(body))
         return buckets if known is None else known
 
     def check(self, plan: Plan) -> int | None:
         """Refuse a checkpoint that does not fit the plan, and change nothing. Its buckets, or None if it is new."""
-        import penstock
-
         fresh = not self._epochs("commit")
         if not self.storage.exists("meta.json"):
             if fresh:
@@ -130,7 +127,7 @@ class Checkpoint:
         if meta["format"] != FORMAT:
             raise CheckpointError(
                 f"checkpoint '{self.storage.url}' has format {meta['format']} (Penstock {meta['version']}); "
-                f"this is Penstock {penstock.__version__}, which reads format {FORMAT}",
+                f"this is Penstock {__version__}, which reads format {FORMAT}",
                 hint="run it with that version, or start with a new checkpoint folder",
             )
         if lines := plan.differences(meta["plan"]):

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
-import penstock
 from penstock.errors import UserError
+from penstock.version import __version__
 
 FOLDER = "penstock-env"
 """What the archive is called on the workers."""
@@ -66,7 +66,7 @@ def pack(target: str, also: Sequence[str] = ()) -> Path:
     names = _closure([*TASKS_IMPORT, *(n for n in also if _distribution(n) is not None)])
     modules = [n for n in also if _distribution(n) is None]
     packages = {name: metadata.version(name) for name in names}
-    label = Label.here({"penstock": penstock.__version__, **packages})
+    label = Label.here({"penstock": __version__, **packages})
     files = dict(_files_of_module("penstock"))
     for name in modules:
         files.update(_files_of_module(name))
@@ -121,7 +121,7 @@ def read_label(path: Path) -> Label:
 def check(path: Path) -> None:
     """Refuse an archive that would fail on the workers, or worse, compute with another version there."""
     label = read_label(path)
-    here = Label.here({"penstock": penstock.__version__})
+    here = Label.here({"penstock": __version__})
     packages = {name: metadata.version(name) for name in TASKS_IMPORT}
     if label.python != here.python:
         raise UserError(

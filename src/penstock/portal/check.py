@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from penstock.algebra.feedback import RECORDS
 from penstock.contracts.report import Finding, Report, shortened
 from penstock.errors import UserError
 from penstock.portal.script import load
@@ -37,6 +38,13 @@ class Checked:
     def verdict(self) -> str:
         """The answer on one line; that for Spark has words of its own."""
         return str(self.report).partition("\n")[0]
+
+    @property
+    def feedback(self) -> str:
+        """Which feedback from outside nothing would let go, on one line; the JSON says where and why."""
+        endless = self.report.endless_feedback
+        kept = f"only {RECORDS} patterns are kept in one place"
+        return f"from outside, {', '.join(endless)} could live for ever; {kept}" if endless else ""
 
     def to_json(self) -> dict[str, Any]:
         mode = {} if self.output_mode is None else {"output_mode": self.output_mode}
@@ -76,7 +84,8 @@ def show(checked: Sequence[Checked], console: Console, form: Form) -> None:
         elif console.is_terminal:
             console.print(drawn(one), highlight=False)
         else:
-            print(*([""] if i else []), f"{one.title}: {one.report}", sep="\n")
+            told = [f"feedback: {said}"] if (said := one.feedback) else []
+            print(*([""] if i else []), f"{one.title}: {one.report}", *told, sep="\n")
 
 
 def _print_fixes(one: Checked) -> None:
@@ -126,6 +135,8 @@ def drawn(one: Checked) -> RenderableType:
         for i, fix in enumerate(report.fixes):
             parts += [Text("  or", style="dim")] if i else []
             parts += [_code(line) for line in fix.declaration.splitlines()]
+    if said := one.feedback:
+        parts.append(Padding(Text.assemble(("feedback: ", "dim"), said), (1, 0, 0, 0)))
     return Group(*parts, "")
 
 

@@ -1,0 +1,111 @@
+"""Feedback that may come, with values made up: from operators of a plan, and from whoever reads its results.
+
+What becomes of a feedback depends on which attributes it restricts and in which direction, hardly on the values. So one
+example for each stands for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.algebra.behave_pace import said
+from penstock.algebra.feedback import Feedback, Intent
+from penstock.algebra.join import Join
+from penstock.algebra.operator import Instrument, Limit, Operator, Pace, Top
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.plan import Node, Plan
+from penstock.algebra.restriction import Restriction, at_least, at_most, equal, greater, less
+from penstock.algebra.schema import Schema
+
+
+@dataclass(frozen=True)
+class Issue:
+    """A feedback that an operator tells to what one of its inputs brings.
+
+    `widening`: each contains the one before, so only the last is kept.
+    """
+
+    node: str
+    port: int
+    feedback: Feedback
+    widening: bool = False
+
+
+def example(t: pa.DataType) -> Any:
+    """Some value of a type.
+
+    >>> example(pa.int32()), example(pa.string())
+    (0, 'm')
+    """
+    if pa.types.is_timestamp(t):
+        return datetime(2026, 1, 1)
+    if pa.types.is_date(t):
+        return date(2026, 1, 1)
+    if pa.types.is_boolean(t):
+        return True
+    if pa.types.is_decimal(t):
+        return Decimal(0)
+    if pa.types.is_string(t):
+        return "m"
+    return b"m" if pa.types.is_binary(t) else 0
+
+
+def issues(plan: Plan) -> Iterator[Issue]:
+    """What the operators of a plan may tell upstream, one example for each kind."""
+    for node in plan.nodes:
+        if node.operator.switches.propagate:
+            yield from _issues(node)
+
+
+def _issues(node: Node) -> Iterator[Issue]:
+    operator = node.operator
+    match operator:
+        case Pace():
+            for port, below in enumerate(operator.inputs):
+                yield Issue(node.id, port, _not(below, {operator.on: less}), widening=True)
+        case Limit():
+            yield Issue(node.id, 0, _not(operator.inputs[0], {}), widening=True)
+        case Top() if operator.order:
+            # Worse than the last of a group that is full, by the first attribute of the order.
+            first, down = operator.order[0]
+            worse = {**dict.fromkeys(operator.per, equal), first: less if down else greater}
+            yield Issue(node.id, 0, _not(operator.inputs[0], worse), widening=not operator.per)
+        case Instrument():
+            yield Issue(node.id, 0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))
+        case Join():
+            yield from _of_join(node.id, operator)
+        case _:
+            pass
+
+
+def _of_join(node_id: str, operator: Join) -> Iterator[Issue]:
+    """A thrifty join tells of keys that have no partner, an impatient one asks for those that wait."""
+    for port, below in enumerate(operator.inputs):
+        keys = {pair[port]: equal for pair in operator.keys}
+        if getattr(operator, "thrifty", False):
+            yield Issue(node_id, port, _not(below, keys))
+        if getattr(operator, "impatient", False):
+            yield Issue(node_id, port, Feedback(Intent.DESIRED, _pattern(below.schema, keys)))
+
+
+def probes(schema: Schema) -> Iterator[tuple[str, Feedback]]:
+    """What a consumer may say of one attribute, and which attribute that is."""
+    for attribute in schema:
+        value = example(attribute.type)
+        for how in (at_most, equal, at_least):
+            yield attribute.name, Feedback(Intent.ASSUMED, Pattern.by_name(schema, {attribute.name: how(value)}))
+
+
+def _not(below: Operator, restricted: dict[str, Any]) -> Feedback:
+    return Feedback(Intent.ASSUMED, _pattern(below.schema, restricted))
+
+
+def _pattern(schema: Schema, restricted: dict[str, Any]) -> Pattern:
+    made: dict[str, Restriction] = {n: how(example(schema.type_of(n))) for n, how in restricted.items()}
+    return Pattern.by_name(schema, made)

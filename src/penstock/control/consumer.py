@@ -1,0 +1,178 @@
+"""Consumers: whoever reads the results of a run, from the same process or from another, and talks upstream.
+
+All a consumer needs is the run's checkpoint. The query, its schemas and its contract are written there, and messages
+are left there for the run, which takes them up when it plans its next epoch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from penstock.algebra.feedback import Feedback, Intent
+from penstock.algebra.pattern import Pattern
+from penstock.algebra.schema import Schema
+from penstock.engine.checkpoint import FORMAT, Checkpoint
+from penstock.engine.contract_record import read_contract
+from penstock.engine.control_log import ControlLog
+from penstock.engine.rehearse import answer
+from penstock.engine.run import BESIDE_SINK, Run
+from penstock.engine.storage import Storage, unseal
+from penstock.errors import CheckpointError, UserError, did_you_mean
+
+#: A run deletes old records while somebody reads: so often is it tried again.
+_ATTEMPTS = 5
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A message that waits for its run. `remarks` is what the contract says about it: which guards could stay."""
+
+    id: str
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A pattern of events that are dropped in one place, from one epoch on; `pinned` until punctuation covers it."""
+
+    place: str
+    pattern: Pattern
+    since: int
+    pinned: bool
+
+    def __str__(self) -> str:
+        return f"{self.place}: not {self.pattern}, since epoch {self.since}"
+
+
+class Consumer:
+    """Gives feedback to a run, and sees what is made of it."""
+
+    def __init__(self, storage: Storage, operators: Mapping[str, Mapping[str, Any]]) -> None:
+        self._storage = storage
+        self._inputs: dict[str, tuple[str, ...]] = {i: tuple(o["inputs"]) for i, o in operators.items()}
+        self._schemas = {i: Schema.parse(o["schema"]) for i, o in operators.items()}
+        fed = {i for inputs in self._inputs.values() for i in inputs}
+        self.root = next(i for i in self._inputs if i not in fed)
+
+    @classmethod
+    def at(cls, checkpoint: str | os.PathLike[str] | Storage) -> Consumer:
+        """The consumer of the run with this checkpoint, or with its checkpoint beside the results in this folder."""
+        storage = checkpoint if isinstance(checkpoint, Storage) else Storage.at(os.fspath(checkpoint))
+        if not storage.exists("meta.json") and storage.exists(f"{BESIDE_SINK}/meta.json"):
+            storage = storage.within(BESIDE_SINK)
+        if not storage.exists("meta.json"):
+            raise UserError(
+                f"'{storage.url}' is not the checkpoint of a run",
+                hint="name the folder that start(checkpoint=…) names, or the folder of the results",
+            )
+        meta = unseal(storage.read("meta.json"), f"{storage.url}/meta.json")
+        if meta["format"] != FORMAT:
+            raise CheckpointError(
+                f"checkpoint '{storage.url}' has format {meta['format']} (Penstock {meta['version']})",
+                hint=f"talk to it with that version; this one knows format {FORMAT}",
+            )
+        return cls(storage, meta["plan"])
+
+    @property
+    def schema(self) -> Schema:
+        """What the results look like, and so what a feedback has to have restrictions for."""
+        return self._schemas[self.root]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators of the query."""
+        return tuple(self._schemas)
+
+    def schema_of(self, operator: str) -> Schema:
+        """What leaves an operator."""
+        if operator not in self._schemas:
+            raise UserError(
+                f"'{self._storage.url}' has no operator '{operator}'", hint=did_you_mean(operator, self._schemas)
+            )
+        return self._schemas[operator]
+
+    # --- talking ------------------------------------------------------------------------------------------------
+
+    def feedback(self, text: str, *, to: str | None = None) -> Receipt:
+        """Leave `not [ … ]`, `prefer [ … ]` or `now [ … ]` for the run: one restriction per attribute of the results.
+
+        With `to`, it speaks of what leaves another operator.
+        """
+        node = to or self.root
+        told = Feedback.parse(text, self.schema_of(node))
+        if told.intent is Intent.DEMANDED and node != self.root:
+            raise UserError(f"feedback '{text}' to '{node}'", hint="demand results of the query itself")
+        remarks = read_contract(self._storage).remarks(node, told)
+        return Receipt(ControlLog(self._storage).submit({"text": str(told), "node": node}), remarks)
+
+    def ignore(self, pattern: str, *, to: str | None = None) -> Receipt:
+        """Matching results are ignored from now on: nothing need be done for them."""
+        return self.feedback(f"{Intent.ASSUMED} {pattern}", to=to)
+
+    def prefer(self, pattern: str, *, to: str | None = None) -> Receipt:
+        """Matching results first; the others as well."""
+        return self.feedback(f"{Intent.DESIRED} {pattern}", to=to)
+
+    def demand(self, pattern: str = "") -> Receipt:
+        """Matching results as they are now, before they are final; without a pattern, all that are open.
+
+        `answer` gives them.
+        """
+        return self.feedback(f"{Intent.DEMANDED} {pattern or Pattern.all(self.schema)}")
+
+    def answer(self, receipt: Receipt) -> pa.Table | None:
+        """The answer to a demand, None as long as there is none."""
+        return answer(self._storage, receipt.id)
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def guards(self) -> list[Guard]:
+        """What is dropped where, as of the newest epoch that is planned."""
+        body = self._steadily(self._in_force)
+        return [
+            Guard(place, Pattern.from_json(r["pattern"], self._schemas[self._speaker(place)]), r["since"], r["pinned"])
+            for place, records in sorted(body.get("places", {}).items())
+            for r in records
+        ]
+
+    def _in_force(self) -> dict[str, Any]:
+        checkpoint, log = Checkpoint(self._storage), ControlLog(self._storage)
+        done = checkpoint.latest()
+        epoch, version = (0, 0) if done is None else (done.epoch, done.control)
+        planned = version
+        while (plan := checkpoint.plan_of(epoch := epoch + 1)) is not None:
+            planned = plan.control
+        if done is not None and planned == version and (live := done.feedback.get("live")):
+            return dict(live)  # Less than the version says: punctuation has covered some of it.
+        return log.read(planned)
+
+    def _steadily(self, read: Callable[[], T]) -> T:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return read()
+            except (CheckpointError, FileNotFoundError):
+                continue  # Retired while it was read: what is newer is there by now.
+        return read()
+
+    def _speaker(self, place: str) -> str:
+        """The operator behind which the events of a place are."""
+        if "#" in place:
+            node, _, port = place.rpartition("#")
+            return self._inputs[node][int(port)]
+        return place.removesuffix(":groups")
+
+
+def consumer(run: Run | str | os.PathLike[str]) -> Consumer:
+    """The consumer of a run, or of the run with this checkpoint (or with its results in this folder).
+
+    >>> consumer("nowhere")
+    Traceback (most recent call last):
+    penstock.errors.UserError: '...nowhere' is not the checkpoint of a run. Hint: name the folder that start(...
+    """
+    return Consumer.at(run.checkpoint if isinstance(run, Run) else run)
