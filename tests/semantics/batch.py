@@ -13,7 +13,7 @@ import pyarrow as pa
 from case import Case
 
 from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.operator import Aggregate, Bucket, Distinct, Map, Project, Select, Sink, Source, Union
+from penstock.algebra.operator import Aggregate, Bucket, Distinct, Map, Project, Select, Sink, Source, Top, Union
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow
 
@@ -81,6 +81,8 @@ def _answer(node: Node, names: dict[str, str], db: Any, rows: dict[str, list[dic
             named = [f"{_MEANING[a.text]} AS {a.name}" for a in operator.aggregations]
             group = f"GROUP BY {by}" if by else "HAVING count(*) > 0"
             return db.sql(f"SELECT {', '.join([*operator.keys, *named])} FROM {below[0]} {group}").to_arrow_table()
+        case Top():
+            return _best(operator, below[0], db)
         case Distinct():
             return db.sql(f"SELECT DISTINCT * FROM {below[0]}").to_arrow_table()
         case Join():
@@ -89,6 +91,17 @@ def _answer(node: Node, names: dict[str, str], db: Any, rows: dict[str, list[dic
             return _all_joined(operator, below, db)
         case _:
             return db.sql(f"SELECT * FROM {below[0]}").to_arrow_table()
+
+
+def _best(operator: Top, below: str, db: Any) -> pa.Table:
+    """Rows by their number within the group. DuckDB puts NaN above all numbers, and so first if descending."""
+    order = []
+    for name, down in (*operator.by, *((n, False) for n in operator.schema.names)):
+        floating = pa.types.is_floating(operator.schema.type_of(name))
+        order += [f"{name} IS NULL", *([f"isnan({name})"] if floating else []), f"{name} {'DESC' if down else 'ASC'}"]
+    group = f"PARTITION BY {', '.join(operator.per)}" if operator.per else ""
+    number = f"row_number() OVER ({group} ORDER BY {', '.join(order)})"
+    return db.sql(f"SELECT * FROM {below} QUALIFY {number} <= {operator.count}").to_arrow_table()
 
 
 def _joined(join: Join, below: list[str], db: Any) -> pa.Table:
