@@ -35,11 +35,13 @@ from penstock.algebra.operator import (
     Bucket,
     Distinct,
     Impute,
+    Limit,
     Operator,
     OrderBy,
     Project,
     Select,
     Source,
+    Top,
     Union,
 )
 from penstock.algebra.plan import Plan
@@ -51,6 +53,7 @@ from penstock.contracts.pace import DAY, Arrivals, Pace, Term, pace_of, soonest
 from penstock.contracts.pace_through import pace_behind, renamed
 from penstock.contracts.report import Report
 from penstock.contracts.size import HASH, Bound, said, widths
+from penstock.contracts.total import at_most, total_behind
 
 __all__ = ["Bound", "bounds", "with_bounds"]
 
@@ -78,6 +81,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
     measured = rates or {}
     paces: dict[str, Pace] = {}
     found: dict[str, Bound] = {}
+    totals: dict[str, int | None] = {}
     verdicts = weigh(plan)
     alone = len(plan.sources) == 1
     for node in plan.nodes:
@@ -95,6 +99,10 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
                 bound, pace = _distinct(operator, below[0], epoch)
             case OrderBy():
                 bound, pace = _order(operator, below[0], epoch)
+            case Top():
+                bound, pace = _top(operator, below[0], epoch)
+            case Limit():
+                bound, pace = _sized(1, HASH, 0, (), "a count"), below[0]
             case Join() if operator.rows is not None:
                 bound, pace = bound_rows_join(operator, below, epoch)
             case Join():
@@ -114,6 +122,9 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             pace = replace(pace, terms={t: pace.terms.get(t, unknown) for t in verdicts[node.id].behind.promised})
         if verdicts[node.id].state == "unbounded":
             bound = Bound(None, None, None, None)  # However few keys there are at a time: what has been, stays.
+        arriving = [totals[i] for i in node.inputs]
+        totals[node.id] = total_behind(operator, arriving)
+        bound = at_most(bound, operator, arriving)
         paces[node.id], found[node.id] = pace, replace(bound, timed=pace.clock != "unit")
     return found
 
@@ -292,6 +303,42 @@ def _order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pa
         return Bound(None, None, None, None), below
     by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
     return _least(below, term, by_rate, None, "", (), width, term.ticks), below
+
+
+def _top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+    """The best events of each group that is not complete, and never more than all events of these.
+
+    >>> from penstock.algebra.builder import Stream
+    >>> from penstock.algebra.schema import Schema
+    >>> numbers = Stream(Source((), Schema.parse("t int, k int", "t"), name="n")).disorder(5).expect(keys={"k": 10})
+    >>> windows = numbers.window(60)
+    >>> [bounds(windows.top(3, by="t", per=per).plan)["top-1"].rows for per in ("k", ())]  # Two windows at a time.
+    [60, 6]
+    """
+    bucket = operator.inputs[0]
+    window = bucket.window if isinstance(bucket, Bucket) and bucket.window.label in operator.per else None
+    keys = [k for k in operator.per if window is None or k != window.label]
+    term = soonest(closing := below.on(operator.per))
+    ticks = None if term is None else term.ticks
+    width = widths(operator.schema.arrow, HASH)
+    parts = [f"{operator.count:,} events"]
+    groups = below.together(keys)
+    if keys:
+        parts.insert(0, f"{groups:,} keys" if groups is not None else "? keys")
+    if isinstance(window, TimeWindow):
+        if ticks is None:
+            return Bound(None, None, None, None, lacks=() if term is None else (term.lacks,)), below
+        step = DAY if window.unit == "day" else 1
+        by_label = any(t.ticks == ticks and (window.label, "+") in tags for tags, t in closing.items())
+        windows = (ticks + (0 if by_label else window.size * step)) // (window.slide * step) + 1
+        parts.insert(len(parts) - 1, f"{windows:,} windows")
+        groups = _times(groups, windows)
+    elif term is None and keys and not all(k in below.finite for k in keys):
+        return Bound(None, None, None, None), below
+    by_rate = None if ticks is None else below.held(ticks, epoch)
+    missing = tuple(f"{_owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
+    bound = _least(below, term, by_rate, _times(groups, operator.count), _why(*parts), missing, width, ticks)
+    return bound, below
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Flow:
     """What is known of one edge.
 
     `open` says that anything may come besides, since the data decides; `ends` that every source below says when a
-    bounded run has read everything.
+    bounded run has read everything; `limited` that only so many events come in all, and then the end.
     """
 
     schema: Schema
@@ -56,6 +56,7 @@ class Flow:
     ends: bool = False
     origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
     finite: Domains = field(default_factory=dict)
+    limited: bool = False
 
     @property
     def name(self) -> str:

@@ -47,7 +47,7 @@ from penstock.contracts.flow import (
     ordered,
     promised_by,
 )
-from penstock.contracts.offering_issuers import judge_limit, judge_pace, judge_top
+from penstock.contracts.offering_issuers import judge_limit, judge_pace, judge_top, limited
 from penstock.contracts.offering_join import judge_join, judge_multijoin, judge_rows_join
 from penstock.contracts.report import Output, State
 from penstock.contracts.source_scheme import flow_of
@@ -122,6 +122,11 @@ def offering(operator: Operator, arriving: Sequence[Scheme]) -> tuple[Contract, 
 
 def judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
     """The verdict on one operator, given what is known of its inputs."""
+    verdict = _judge(operator, below)
+    return limited(verdict) if below and all(flow.limited for flow in below) else verdict
+
+
+def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
     match operator:
         case Source():
             return _source(operator)

@@ -24,8 +24,23 @@ def judge_pace(operator: Pace, union: Verdict, below: Sequence[Flow]) -> Verdict
 
 def judge_limit(operator: Limit, below: Flow) -> Verdict:
     """In = PS, Out = PS: who drops events passes all templates. It counts, and says when it is over."""
-    flow = replace(below, schema=operator.schema, finite=domains_behind(operator, [below.finite]))
+    flow = replace(below, schema=operator.schema, finite=domains_behind(operator, [below.finite]), limited=True)
     return Verdict("constant", "at once", flow, ("remembers how many it has let through",))
+
+
+def limited(verdict: Verdict) -> Verdict:
+    """The verdict on an operator to which only so many events come: its state is bounded by that.
+
+    What it holds back comes out when the limit is reached, if so many events come at all.
+    """
+    flow = replace(verdict.behind, limited=True)
+    if verdict.safe:
+        return replace(verdict, behind=flow)
+    why = "only so many events come: a limit is below"
+    if verdict.output != "held back":
+        return Verdict("constant", verdict.output, flow, (why,), useful=verdict.useful)
+    assumed = "as many events come as the limit lets through"
+    return Verdict("constant", "complete", flow, (f"{why}, behind which all leave",), (), (assumed,), verdict.useful)
 
 
 def judge_top(operator: Top, below: Flow) -> Verdict:

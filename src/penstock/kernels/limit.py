@@ -40,6 +40,7 @@ class LimitKernel:
     def __init__(self, operator: Limit, operator_id: str) -> None:
         self.operator_id = operator_id
         self.schema, self.count = operator.schema, operator.count
+        self.talks = operator.switches.propagate
         self.spread: tuple[tuple[str, ...], ...] = ((),)
         self.needed: tuple[tuple[str, ...] | None, ...] = (None,)
 
@@ -55,7 +56,7 @@ class LimitKernel:
         taken = before + output.num_rows
         over = any(not p.restricted for p in orders.release[0])
         changed = taken != before
-        full = changed and taken == self.count
+        full = changed and taken == self.count and self.talks
         return Step(
             output=output,
             dropped=tuple(run.name for run in held[0]) if changed or over else (),

@@ -73,6 +73,7 @@ class TopKernel:
         self.operator_id = operator_id
         self.schema, self.count, self.per = operator.schema, operator.count, operator.per
         self.order = operator.order
+        self.talks = operator.switches.propagate
         #: The attribute by whose bounds whole runs are passed over: time first.
         ticking = [n for n in self.per if is_tickable(self.schema.type_of(n))]
         self.closing = next((n for n in ticking if n in self.schema.times), ticking[0] if ticking else None)
@@ -151,7 +152,7 @@ class TopKernel:
         self, table: pa.Table, group: Positions, key: Positions, kept: Mask, arrived: int
     ) -> tuple[Feedback, ...]:
         """What can no longer enter a group that is full, where that is more than could be said before."""
-        if not self.order:
+        if not self.order or not self.talks:
             return ()
         groups = int(group.max()) + 1
         after = _Fill.of(group, key, np.flatnonzero(kept), groups)
