@@ -38,7 +38,7 @@ from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.rehearse import marked, rehearse, store_answer
 from penstock.engine.sink.target import BoundTarget
-from penstock.engine.source.frontier import PromiseState, plan_tasks
+from penstock.engine.source.frontier import PromiseState, count_spared, plan_tasks, tell_spared
 from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.listing import SourceReader, open_reader
 from penstock.engine.source.place import fingerprint
@@ -103,6 +103,8 @@ class Begun:
     reports: Future[list[Report]] | None = None
     job: Job | None = None
     assignments: list[str] = field(default_factory=list)
+    spared: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    saved: dict[str, int] = field(default_factory=dict)
 
 
 class Driver:
@@ -291,20 +293,30 @@ class Driver:
     def _choose(self, epoch: int) -> EpochPlan | None:
         parallelism = self.spark.sparkContext.defaultParallelism
         splits: dict[str, list[dict[str, Any]]] = {}
+        # First, because it decides what need not be read. If there is nothing to do, the next plan is under it.
+        news, control = self.feedback.news, self.feedback.freeze(epoch)
+        guards = self.feedback.under(control)
+        unwanted, preferred = guards.patterns, guards.preferred
         for node_id, reader in self.readers.items():
-            found = reader.plan(self.settings.max_rows, self.settings.max_bytes, parallelism, self.bounded)
+            found = reader.plan(
+                self.settings.max_rows,
+                self.settings.max_bytes,
+                parallelism,
+                self.bounded,
+                guard=unwanted.get(node_id, ()),
+                prefer=preferred.get(node_id, ()),
+            )
             if found:
                 splits[node_id] = [s.to_json() for s in found]
         ends: list[str] = []
         if self.bounded:
             over = self.manifest.ended
             ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
-        if not splits and not ends and not self.propagation.pending and not self.feedback.news:
+        if not splits and not ends and not self.propagation.pending and not news:
             return None
         # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
         tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)
-        control = self.feedback.freeze(epoch)
         return EpochPlan(epoch, splits, ends, control, self.plan.fingerprint, partitions, tables, self.floors)
 
     def _says_when_over(self, source: str) -> bool:
@@ -322,6 +334,8 @@ class Driver:
             state = self.promises[node_id]
             splits = [Split.from_json(s) for s in stored]
             size += sum(s.bytes for s in splits)
+            begun.spared += [(node_id, told) for told in tell_spared(state.promises, splits)]
+            begun.saved = _added([begun.saved, count_spared(self.sources[node_id].name, splits)])
             for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
                 pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
                 records.append(json.dumps({"source": node_id, "splits": pairs}))
@@ -370,6 +384,7 @@ class Driver:
             {i: s.to_json() for i, s in self.promises.items()},
             self.propagation.to_json(),
             self.closed,
+            tuple(begun.spared),
         )
         merged: list[Report] = []
         if begun.reports is None:
@@ -397,7 +412,7 @@ class Driver:
         now.propagation.saw(r.seen for r in merged)
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
         self.feedback.heard(begun.plan.epoch, [*scans, *merged], self.propagation, self.behind)
-        self._commit(begun, [*scans, *merged], scanned)
+        self._commit(begun, [*scans, *merged, Report("plan", saved=begun.saved)], scanned)
         if self.feedback.demands:
             self._answer_demands(begun.job)
 

@@ -31,6 +31,8 @@ class Standing:
     promises: dict[str, Any] = field(default_factory=dict)
     unions: dict[str, Any] = field(default_factory=dict)
     closed: dict[str, int] = field(default_factory=dict)
+    spared: tuple[tuple[str, dict[str, Any]], ...] = ()
+    """By source what the splits tell that no task reads."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report])
     for node in pipeline.plan.sources:
         assert isinstance(node.operator, Source)
         state = states[node.id] = PromiseState.from_json(node.operator, standing.promises[node.id])
-        told = [r for report in reports for source, r in report.promises if source == node.id]
+        told = [r for source, r in standing.spared if source == node.id]
+        told += [r for report in reports for source, r in report.promises if source == node.id]
         found = list(state.initial()) if standing.epoch == 1 else []
         found += state.absorb(told)
         patterns[node.id] = found

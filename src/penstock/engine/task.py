@@ -26,6 +26,7 @@ from penstock.engine.keep import step_bucket
 from penstock.engine.pipeline import Exchange, Pipeline
 from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.sink.target import Staging
+from penstock.engine.source.guard import apply_guard
 from penstock.engine.source.known import Known
 from penstock.engine.source.listing import reader_options
 from penstock.engine.source.promise import Checker
@@ -179,22 +180,36 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
 def _events(
     job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: Report, letters: list[pa.Table]
 ) -> Iterator[pa.Table]:
-    """The good events of an assignment in arrival order, gathered into tables worth a query."""
+    """The good events of an assignment that somebody wants, in arrival order, gathered into tables worth a query."""
     source = pipeline.nodes[assignment["source"]].operator
     assert isinstance(source, Source)
-    names = columns_to_read(source.schema, pipeline.needed(assignment["source"]), source.promises)
+    needed = pipeline.needed(assignment["source"])
+    guard = job.guards.get(assignment["source"], ())
+    names = columns_to_read(source.schema, needed, source.promises)
+    looked_at = columns_to_read(source.schema, needed, source.promises, guard)
     options = reader_options(source)
     checker = Checker(source.promises, source.schema)
     pending: list[pa.Table] = []
     rows = 0
     for stored, known in assignment["splits"]:
         split = Split.from_json(stored)
-        batch = read(split, source.schema, names, source.promises, options)
-        checked = checker.check(batch, split, None if known is None else Known.from_json(known, source.schema))
+        before = None if known is None else Known.from_json(known, source.schema)
+        if split.spared:
+            checker.pass_over(split, before)  # The driver has told all there is to tell of it.
+            continue
+        batch = read(split, source.schema, looked_at, source.promises, options)
+        checked = checker.check(batch, split, before)
         report.promises.append((assignment["source"], checked.report))
         letters.extend(t for t in (batch.malformed, checked.rejected) if t.num_rows)
-        pending.append(checked.events)
-        rows += checked.events.num_rows
+        events = checked.events
+        if guard:
+            events, dropped = apply_guard(events, guard)
+            if dropped:
+                saved = f"source:{source.name} dropped"
+                report.saved[saved] = report.saved.get(saved, 0) + dropped
+            events = events.select(names) if len(looked_at) > len(names) else events
+        pending.append(events)
+        rows += events.num_rows
         if rows >= job.batch_rows:
             yield pa.concat_tables(pending)
             pending, rows = [], 0

@@ -86,10 +86,9 @@ def tell_spared(promises: Sequence[Promise], splits: Sequence[Split]) -> list[di
 def count_spared(stream: str, splits: Sequence[Split]) -> dict[str, int]:
     """What is saved by the splits that are spared, in words for a report."""
     spared = [s for s in splits if s.spared]
-    if not spared:
-        return {}
-    return {
-        f"source:{stream} never read": sum(s.rows or 0 for s in spared),
-        f"source:{stream} row groups skipped": sum(len(s.row_groups) for s in spared),
-        f"source:{stream} files skipped": sum(s.start == 0 and s.last for s in spared),
+    counts = {
+        "never read": sum(s.rows or 0 for s in spared),
+        "row groups skipped": sum(len(s.row_groups) for s in spared),
+        "files skipped": sum(s.start == 0 and s.last for s in spared),
     }
+    return {f"source:{stream} {what}": n for what, n in counts.items() if n}
