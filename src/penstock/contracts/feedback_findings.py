@@ -50,20 +50,17 @@ def guarding(plan: Plan, verdicts: Mapping[str, Verdict], bounded: bool = False)
                 each = replace(each, why=f"{each.why}; each contains the one before, so it is one at most")
             found.setdefault(each.operator, []).append(_told(issue.node, each, issue.feedback.intent))
     root = root_of(plan)
-    for _, feedback in probes(plan[root].operator.schema):
+    for _, feedback in probes(plan, root):
         for each in worst(forgettable(plan, feedback, root, verdicts=verdicts, bounded=bounded)):
             found.setdefault(each.operator, []).append(_told(OUTSIDE, each, feedback.intent))
     return {operator: tuple(_merged(told)) for operator, told in found.items()}
 
 
 def _told(issuer: str, found: Lasting, intent: Intent) -> Guarding:
-    what = outline(Feedback(intent, found.pattern))
-    if found.doomed:
-        what += " for each group that is doomed"
     why = found.why
     if found.assumes:
         why += f", if {' and '.join(sorted(found.assumes))}"
-    return Guarding(issuer, what, found.fate, why)
+    return Guarding(issuer, outline(Feedback(intent, found.pattern)), found.fate, why, found.doomed)
 
 
 def _merged(told: Iterable[Guarding]) -> list[Guarding]:

@@ -23,6 +23,9 @@ from penstock.algebra.plan import Node, Plan
 from penstock.algebra.restriction import Restriction, at_least, at_most, equal, greater, less
 from penstock.algebra.schema import Schema
 
+#: Steps of examples through operators that a check takes at most: about a second.
+MOST = 4000
+
 
 @dataclass(frozen=True)
 class Issue:
@@ -94,11 +97,14 @@ def _of_join(node_id: str, operator: Join) -> Iterator[Issue]:
             yield Issue(node_id, port, Feedback(Intent.DESIRED, _pattern(below.schema, keys)))
 
 
-def probes(schema: Schema) -> Iterator[tuple[str, Feedback]]:
-    """What a consumer may say of one attribute, and which attribute that is."""
+def probes(plan: Plan, root: str) -> Iterator[tuple[str, Feedback]]:
+    """What a consumer may say of one attribute of the results, and which attribute that is; nothing if it were much."""
+    schema, directions = plan[root].operator.schema, (at_most, equal, at_least)
+    if len(schema) * len(directions) * len(plan.nodes) > MOST:
+        return
     for attribute in schema:
         value = example(attribute.type)
-        for how in (at_most, equal, at_least):
+        for how in directions:
             yield attribute.name, Feedback(Intent.ASSUMED, Pattern.by_name(schema, {attribute.name: how(value)}))
 
 

@@ -21,6 +21,8 @@ OUTSIDE = "outside"
 class Guarding:
     """A feedback that may reach an operator and be kept there: from whom, without its values, and what becomes of it.
 
+    `doomed`: not the feedback itself, but what an aggregate then finds out about some of its groups.
+
     >>> print(Guarding("pace-1", "not [ts < …]", "goes", "`ts up to` will cover it"))
     not [ts < …] of pace-1 goes: `ts up to` will cover it
     """
@@ -29,6 +31,7 @@ class Guarding:
     feedback: str
     fate: Fate
     why: str
+    doomed: bool = False
 
     @property
     def endless(self) -> bool:
@@ -37,7 +40,8 @@ class Guarding:
 
     def __str__(self) -> str:
         ending = "could live for ever" if self.endless else "goes"
-        return f"{self.feedback} of {self.issuer} {ending}: {self.why}"
+        each = " for each group that is doomed" if self.doomed else ""
+        return f"{self.feedback}{each} of {self.issuer} {ending}: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class Report:
     def endless_feedback(self) -> tuple[str, ...]:
         """Which feedback from outside could live for ever somewhere; the findings say where and why."""
         told = (g for finding in self.findings for g in finding.feedback)
-        return tuple(dict.fromkeys(g.feedback for g in told if g.issuer == OUTSIDE and g.endless))
+        return tuple(dict.fromkeys(g.feedback for g in told if g.issuer == OUTSIDE and g.endless and not g.doomed))
 
     @property
     def remedy(self) -> str:

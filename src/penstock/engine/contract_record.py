@@ -63,7 +63,7 @@ def record_contract(storage: Storage, plan: Plan) -> None:
     verdicts = weigh(plan)
     root = root_of(plan)
     known: dict[str, dict[str, list[str]]] = {}
-    for name, feedback in probes(plan[root].operator.schema):
+    for name, feedback in probes(plan, root):
         told = remarks(plan, feedback, root, verdicts=verdicts)
         known.setdefault(name, {})[_direction(feedback.pattern, name)] = told
     body = {

@@ -27,6 +27,7 @@ from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
 from penstock.engine.admission import Admission
 from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.contract_record import record_contract
 from penstock.engine.epoch import TUNABLE, Driver, Settings, check_setting
 from penstock.engine.lock import Lock
 from penstock.engine.progress import Progress
@@ -142,6 +143,7 @@ class Run:
             )
             self.driver.hurried = trigger.kind != "once"
             self.driver.recover()
+            record_contract(storage, self._plan)
             for text in feedback:
                 self.feedback(text)
             if admission is not None:

@@ -41,8 +41,11 @@ class Checked:
 
     @property
     def feedback(self) -> str:
-        """Which feedback from outside nothing would let go, on one line; the JSON says where and why."""
-        endless = self.report.endless_feedback
+        """Which feedback from outside nothing would let go, on one line; the JSON says where and why.
+
+        Not for a query that cannot be started as it is.
+        """
+        endless = self.report.endless_feedback if self.report.safe else ()
         kept = f"only {RECORDS} patterns are kept in one place"
         return f"from outside, {', '.join(endless)} could live for ever; {kept}" if endless else ""
 
