@@ -8,7 +8,7 @@ before its first epoch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import penstock as ps
@@ -30,10 +30,11 @@ Job = dict[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """A query, and what is told to it before its first epoch."""
+    """A query, what is told to it before its first epoch, and how the tables call its last operator."""
 
     query: Any
     feedback: Sequence[str] = ()
+    last: str = "output"
 
 
 def build(job: Job) -> Question:
@@ -148,7 +149,7 @@ def aggressiveness(job: Job) -> Question:
     grouped = _tapped(job, windows, "BUCKET").group_by("window_start")
     averages = _switched(grouped.agg(mean="avg(speed)"), exploit=reached >= 1, propagate=reached >= 2)
     feedback = [f"not [< '{minute(job.get('unwanted', UNWANTED))}', *]"] if reached else []
-    return Question(_tapped(job, averages, "AVERAGE"), feedback)
+    return Question(averages, feedback, "AVERAGE")
 
 
 # --- suite 5: resources -------------------------------------------------------------------------------------------
@@ -156,33 +157,32 @@ def aggressiveness(job: Job) -> Question:
 
 def resources(job: Job) -> Question:
     """Three queries and feedback that leaves next to nothing to be done."""
-    query, said = {"1": _filters, "2": _highest, "3": _averages}[job["plan"]](job)
-    return Question(query, said if job["mode"] == "told" else [])
+    question = {"1": _filters, "2": _highest, "3": _averages}[job["plan"]](job)
+    return question if job["mode"] == "told" else replace(question, feedback=())
 
 
-def _filters(job: Job) -> tuple[Any, list[str]]:
+def _filters(job: Job) -> Question:
     """Two selections and their union; only the first minute is wanted."""
     one = _tapped(job, sensor(job, "one").where(f"occupancy > {CROWDED}"), "SELECT (occupancy)")
     two = _tapped(job, sensor(job, "two").where(f"speed > {SLOW}"), "SELECT (speed)")
-    return _tapped(job, one.union(two), "UNION"), [f"not [*, >= '{minute(1)}', *, *, *, *]"]
+    return Question(one.union(two), [f"not [*, >= '{minute(1)}', *, *, *, *]"], "UNION")
 
 
-def _highest(job: Job) -> tuple[Any, list[str]]:
+def _highest(job: Job) -> Question:
     """Sensors with their places, the highest speed of each station by the minute; wanted is one, for seven minutes."""
     placed = _tapped(job, sensor(job).lookup(location(job), on="sensor_id"), "JOIN")
     grouped = _tapped(job, placed.window("1 min"), "BUCKET").group_by("window_start", "freeway_id", "milepost")
     said = [f"not [>= '{minute(7)}', *, *, *]", "not [*, > 1, *, *]", "not [*, *, > 101, *]"]
-    return _tapped(job, grouped.agg(top="max(speed)"), "MAX"), said
+    return Question(grouped.agg(top="max(speed)"), said, "MAX")
 
 
-def _averages(job: Job) -> tuple[Any, list[str]]:
+def _averages(job: Job) -> Question:
     """The average of the sensors beside that of the probes, by the minute; only two minutes are wanted."""
     both = []
     for stream, name in ((sensor(job), "sensor"), (probe(job), "probe")):
         grouped = _tapped(job, stream.window("1 min"), f"BUCKET ({name})").group_by("window_start")
         both.append(_tapped(job, grouped.agg(**{name: "avg(speed)"}), f"AVERAGE ({name})"))
-    joined = both[0].join(both[1], on="window_start")
-    return _tapped(job, joined, "JOIN"), [f"not [>= '{minute(2)}', *, *]"]
+    return Question(both[0].join(both[1], on="window_start"), [f"not [>= '{minute(2)}', *, *]"], "JOIN")
 
 
 # --- flights ------------------------------------------------------------------------------------------------------

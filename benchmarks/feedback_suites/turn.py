@@ -90,7 +90,7 @@ def run(spark: Any, job: Job) -> Answer:
             "saved": _sum(getattr(p, "saved", {}) for p in history),
             "dead": last.total_dead,
             "guards": max((getattr(p, "guards", 0) for p in history), default=0),
-            "operators": Tap.counts(taps),
+            "operators": {**Tap.counts(taps), question.last: results.rows},
             "useful": results.useful,
             "imputed": results.imputed,
             "useful_imputed": results.useful_imputed,

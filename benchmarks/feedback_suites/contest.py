@@ -1,0 +1,177 @@
+"""Contestants that take turns, each in a process of its own, and what comes of it.
+
+The machine is never the same for long, so nobody runs twenty times in a row: all contestants run once, in an order that
+changes, then all of them again. What is compared is the ratio within such a round. After some rounds the processes are
+replaced, since how fast a Java process happens to be stays with it for life.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.joins.turn import Answer, Job
+from benchmarks.measure import Peak, cpu_seconds
+
+ROOT = Path(__file__).parents[2]
+BEFORE = "ea18d66"
+"""The last commit that knew nothing of feedback."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A name, the process it runs in (several may share one), what its jobs say, and whether it runs the old code."""
+
+    name: str
+    process: str = "now"
+    mode: str = "silent"
+    old: bool = False
+
+
+class Process:
+    """A contestant's process, with the Penstock of a given folder or the one that is installed."""
+
+    def __init__(self, name: str, source: Path | None, logs: Path) -> None:
+        self.name, self.log = name, logs / f"{name}.log"
+        paths = [str(p) for p in (source, ROOT) if p is not None]
+        with self.log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.feedback_suites.turn"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            )
+        where = Path(self._answer()["ready"])
+        if source is not None and source not in where.parents:
+            raise RuntimeError(f"contestant {name} runs {where}, not what is in {source}")
+
+    def _answer(self) -> Answer:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            last = "".join(self.log.read_text().splitlines(keepends=True)[-25:])
+            raise RuntimeError(f"contestant {self.name} died:\n{last}")
+        answer: Answer = json.loads(line)
+        return answer
+
+    def run(self, job: Job) -> Answer:
+        assert self.process.stdin is not None
+        before = cpu_seconds(self.process.pid)
+        with Peak(self.process.pid) as peak:
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+            answer = self._answer()
+        return {**answer, "cpu": cpu_seconds(self.process.pid) - before, "peak": peak.bytes}
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+@dataclass
+class Contest:
+    """The processes, started when their first turn comes."""
+
+    before: str = BEFORE
+    _processes: dict[str, Process] = field(default_factory=dict)
+    _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="feedback-contest-")))
+
+    def run(self, contestant: Contestant, job: Job) -> Answer:
+        if contestant.process not in self._processes:
+            source = self._old() if contestant.old else None
+            self._processes[contestant.process] = Process(contestant.process, source, self._folder)
+        return self._processes[contestant.process].run({**job, "mode": contestant.mode})
+
+    def rounds(
+        self,
+        contestants: Sequence[Contestant],
+        job: Job,
+        runs: int,
+        note: Callable[[str], None],
+        generation: int = 5,
+    ) -> dict[str, list[Answer]]:
+        """Every contestant so many times, in turns; after each generation of rounds in new processes, warmed up."""
+        series: dict[str, list[Answer]] = {c.name: [] for c in contestants}
+        for turn in range(runs):
+            if turn % generation == 0:
+                if turn:
+                    self.close(keep=True)
+                for contestant in contestants:
+                    self.run(contestant, job)
+            for k in range(len(contestants)):
+                contestant = contestants[(turn + k) % len(contestants)]
+                answer = self.run(contestant, job)
+                series[contestant.name].append(answer)
+                note(f"{turn + 1}/{runs} {contestant.name:24} {answer['seconds']:7.2f} s, CPU {answer['cpu']:6.2f} s")
+        return series
+
+    def _old(self) -> Path:
+        """The source as it was before, taken out of the repository."""
+        folder = self._folder / "before"
+        if not folder.exists():
+            packed = subprocess.run(["git", "archive", self.before, "src"], cwd=ROOT, capture_output=True, check=True)
+            with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
+                files.extractall(folder, filter="data")
+        return folder / "src"
+
+    def close(self, *, keep: bool = False) -> None:
+        """End all processes; `keep` the folder for others to come."""
+        for process in self._processes.values():
+            process.close()
+        self._processes.clear()
+        if not keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def summary(runs: Sequence[Answer], what: str = "seconds") -> dict[str, float]:
+    """Mean, standard deviation and range."""
+    values = [float(r[what]) for r in runs]
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {
+        "mean": statistics.fmean(values),
+        "sigma": spread,
+        "median": statistics.median(values),
+        "low": min(values),
+        "high": max(values),
+    }
+
+
+def ratio(runs: Sequence[Answer], base: Sequence[Answer], what: str = "seconds") -> dict[str, float]:
+    """How many times the base, round by round: the geometric mean, its standard error as a factor, and the quartiles.
+
+    >>> found = ratio([{"seconds": 2.0}, {"seconds": 4.0}], [{"seconds": 1.0}, {"seconds": 2.0}])
+    >>> found["mean"], found["error"]
+    (2.0, 0.0)
+    """
+    logs = [math.log(float(r[what]) / float(b[what])) for r, b in zip(runs, base, strict=True)]
+    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
+    low, _, high = statistics.quantiles(logs, n=4, method="inclusive") if len(logs) > 1 else [logs[0]] * 3
+    return {
+        "mean": math.exp(statistics.fmean(logs)),
+        "median": math.exp(statistics.median(logs)),
+        "error": error,
+        "low": math.exp(low),
+        "high": math.exp(high),
+    }
+
+
+Record = dict[str, Any]
