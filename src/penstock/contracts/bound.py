@@ -35,6 +35,7 @@ from penstock.algebra.operator import (
     Bucket,
     Distinct,
     Impute,
+    Instrument,
     Limit,
     Operator,
     OrderBy,
@@ -279,7 +280,7 @@ def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pa
 
 def _passes_at_once(operator: Operator) -> bool:
     """Whether what comes here in an epoch was read in it: an operator that keeps events may give many at once."""
-    passing = isinstance(operator, Source | Select | Project | Bucket | Union)
+    passing = isinstance(operator, Source | Select | Project | Bucket | Union | Instrument)
     return passing and all(_passes_at_once(below) for below in operator.inputs)
 
 

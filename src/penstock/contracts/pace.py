@@ -42,7 +42,7 @@ DAY = 86_400_000_000
 #: Events that come at random cluster: so many standard deviations are allowed for, which about one in 30,000 exceeds.
 _SPREAD = 4
 #: A stream that tells no lag is taken to be at most so many of its own events behind the others.
-_BEHIND = 4
+BEHIND = 4
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _terms(
     lives = {k: t * step for k, t in expected.lifetimes}
     behind = expected.lag * step if expected.lag is not None else 0
     if expected.lag is None and not alone and rate:
-        behind = math.ceil(_BEHIND / rate)
+        behind = math.ceil(BEHIND / rate)
     periods = {p.attribute: p.period - 1 for p in source.promises if isinstance(p, Every)}
 
     def up_to(name: str, slack: int | None, lacks: str) -> None:

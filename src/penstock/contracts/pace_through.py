@@ -8,10 +8,12 @@ from dataclasses import replace
 from itertools import product
 
 from penstock.algebra.domain import domains_behind
-from penstock.algebra.operator import Bucket, Map, Operator, Project, Union
+from penstock.algebra.operator import Bucket, Instrument, Map, Operator, Project, Select, Source, Union
+from penstock.algebra.operator import Pace as Pacing
+from penstock.algebra.source import Expected
 from penstock.algebra.window import LandmarkWindow, TimeWindow, Window
 from penstock.contracts.flow import Tags
-from penstock.contracts.pace import DAY, Pace, Term
+from penstock.contracts.pace import BEHIND, DAY, Pace, Term, soonest, step_of
 
 
 def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
@@ -26,6 +28,8 @@ def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
             return replace(renamed(pace, operator, kept), rate=None, lacks="", unique=frozenset())
         case Union():
             return _union(operator, below)
+        case Pacing():
+            return _paced(operator, below)
         case Bucket() if isinstance(operator.window, TimeWindow):
             return _bucket(operator, operator.window, pace)
         case Bucket():
@@ -55,7 +59,7 @@ def renamed(pace: Pace, operator: Operator, names: Mapping[str, tuple[str, ...]]
     )
 
 
-def _union(operator: Union, below: Sequence[Pace]) -> Pace:
+def _union(operator: Union | Pacing, below: Sequence[Pace]) -> Pace:
     """Events of all inputs; what all inputs have spoken of, so the latest of their terms."""
     clocks = {p.clock for p in below}
     terms: dict[Tags, Term] = {}
@@ -81,6 +85,41 @@ def _union(operator: Union, below: Sequence[Pace]) -> Pace:
         sources=frozenset().union(*(p.sources for p in below)),
         fan=max(p.fan for p in below),
     )
+
+
+def _paced(operator: Pacing, below: Sequence[Pace]) -> Pace:
+    """As a union; and what is more than the bound behind the latest of any input is over by its own account.
+
+    How far the latest can be behind the clock is as of the input that is least behind.
+    """
+    union = _union(operator, below)
+    own: Tags = frozenset({(operator.on, "+")})
+    term = Term(None, f"how `{operator.on}` of what is paced goes with time cannot be told")
+    if union.clock is not None and operator.on in union.moment and all(map(_at_once, operator.inputs)):
+        rates = [(i, p.rate.rate) for i, p in zip(operator.inputs, below, strict=True) if p.rate is not None]
+        behind = [max(math.ceil(BEHIND / rate), *_lags(i), 0) for i, rate in rates if rate]
+        if behind:
+            step = step_of(operator.schema.type_of(operator.on))
+            term = Term(operator.bound * step + min(behind))
+        else:
+            term = Term(None, union.lacks)
+    known = union.terms.get(own)
+    best = term if known is None else soonest({own: known, frozenset(): term})
+    return replace(union, terms={**union.terms, own: term if best is None else best})
+
+
+def _at_once(operator: Operator) -> bool:
+    """Whether events come here as they are read."""
+    passing = isinstance(operator, Source | Select | Project | Bucket | Union | Pacing | Instrument)
+    return passing and all(map(_at_once, operator.inputs))
+
+
+def _lags(operator: Operator) -> list[int]:
+    """How far the sources below may be behind the clock, as far as they say so."""
+    if isinstance(operator, Source):
+        told = [p for p in operator.promises if isinstance(p, Expected) and p.lag is not None]
+        return [p.lag * step_of(operator.schema.type_of(p.attribute)) for p in told if p.lag and p.attribute]
+    return [lag for below in operator.inputs for lag in _lags(below)]
 
 
 def _bucket(operator: Bucket, window: TimeWindow, pace: Pace) -> Pace:
