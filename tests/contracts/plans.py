@@ -118,7 +118,7 @@ class _Growing:
     def step(self, text: str) -> str:
         names = self.attributes(text)
         times = list(self.of(text).schema.times)
-        kind = self.draw(st.integers(0, 11))
+        kind = self.draw(st.integers(0, 12))
         if kind == 0:
             value = next((n for n in names if n.startswith("v")), names[-1])
             return self.pick(f".where('{value} % 5 <> 1')", f".where('{value} is not null')")
@@ -133,6 +133,11 @@ class _Growing:
             order = [n + self.pick("", "", "", " desc") for n in self.some(names, 1)]
             slack = self.pick("", "", "", ", slack=2")
             return f".order_by({', '.join(map(repr, order))}{slack})"
+        if kind == 12:
+            order = self.pick(*names) + self.pick("", " desc")
+            return self.pick(
+                f".top(2, {order!r}, {self.some(names)})", f".top(1, {order!r}, {self.some(names)})", ".limit(2)"
+            )
         self.count += 1
         keys = ", ".join(map(repr, self.some(names)))
         value = self.pick(*names)
