@@ -98,7 +98,7 @@ def test_dependencies_are_those_of_the_project() -> None:
 
 
 #: Operators that hold something, and so can be meant by a column `holds`.
-_KEEPING = ("aggregate", "distinct", "orderby", "join", "multijoin")
+_KEEPING = ("aggregate", "distinct", "orderby", "top", "join", "multijoin")
 
 
 @dataclass(frozen=True)
