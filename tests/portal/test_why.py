@@ -61,6 +61,17 @@ def test_groups_wait_for_their_key(sensor: ps.Stream, tmp_path: Path) -> None:
     assert found == {"aggregate-1": "sensor, segment 7 and 1 more"}
 
 
+def test_the_best_wait_for_their_group_and_a_count_for_the_end(sensor: ps.Stream, tmp_path: Path) -> None:
+    assert _waits(sensor.window("5 min").top(1, by="speed"), tmp_path / "windows") == {
+        "top-1": "sensor, ts < '2026-01-01 10:05:00'"
+    }
+    assert _waits(sensor.top(1, by="speed", per="segment"), tmp_path / "groups") == {
+        "top-1": "sensor, segment 7 and 1 more"
+    }
+    found = _waits(sensor.limit(5).top(1, by="speed"), tmp_path / "end")
+    assert found == {"limit-1": "the end of sensor", "top-1": "the end of limit-1"}
+
+
 def test_others_wait_for_what_matches(sensor: ps.Stream, tmp_path: Path) -> None:
     assert _waits(sensor.select("segment").distinct(), tmp_path) == {
         "distinct-1": "a punctuation of sensor that matches"
