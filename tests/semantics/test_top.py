@@ -93,6 +93,13 @@ def test_what_can_no_longer_enter_a_group_is_dropped_at_the_source() -> None:
     assert saved(found) > 30
 
 
+@pytest.mark.parametrize("query", ["s.top(3, by='v desc')", "s.limit(7)"])
+def test_a_switch_keeps_them_from_talking(query: str) -> None:
+    silent = on_kernels(Case(f"{query}.feedback(propagate=False)", (Feed("s", ROWS),)), Cut(max_rows=5, file_rows=5))
+    assert_same(on_kernels(Case(query, (Feed("s", ROWS),))), silent)
+    assert saved(silent) == 0
+
+
 # --- limit ------------------------------------------------------------------------------------------------------------
 
 
