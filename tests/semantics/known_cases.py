@@ -74,6 +74,7 @@ CASES = {
     "by count": Case("s.window(rows=3, slide_rows=2).group_by('k').agg(n='count(*)', ids='sum(id)')", (MIXED,)),
     "landmark": Case("s.window(landmark=10).group_by('k').agg(n='count(*)', total='sum(v)')", (ORDERLY,)),
     "union": Case("s.union(t).window(5).group_by('k').agg(n='count(*)', total='sum(v)')", (ORDERLY, OTHER)),
+    "with itself": Case("s.union(s, s).window(5).group_by('k').agg(n='count(*)', total='sum(v)')", (ORDERLY,)),
     "aggregate over aggregate": Case(
         "s.window(4).group_by('k').agg(x='sum(v)').rename(window_start='w')"
         ".window(12, on='w').agg(most='max(x)', groups='count(*)')",

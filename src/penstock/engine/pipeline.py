@@ -305,8 +305,8 @@ class Pipeline:
                 for _ in range(node.inputs.count(below.id)):
                     self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
             case Pace():
-                columns = ", ".join(quote(n) for n in operator.schema.names)
-                rows = conform(query(f"SELECT {columns} FROM ({sql})", **{BASE: base}, **self.tables), operator)
+                rows = base if sql == EVERYTHING else query(sql, **{BASE: base}, **self.tables)
+                rows = conform(rows, operator)
                 for _ in range(node.inputs.count(below.id)):
                     passed = out.watch.pace(node, rows, self.floors.get(node.id))
                     if passed.num_rows:
