@@ -96,3 +96,36 @@ def test_a_crash_at_any_step_changes_nothing(home: Path, behind_state: bool) -> 
             step = 5 + (step * 7 + crashes) % 31
     assert crashes > 3
     assert told(place) == expected
+
+
+def test_what_a_rehearsal_would_drop_is_no_partial_result_and_no_dead_letter(home: Path) -> None:
+    fast, slow = (
+        ps.stream(n, "ts bigint, k bigint", time="ts").read_parquet(str(home / n), order="name").ends()
+        for n in ("fast", "slow")
+    )
+    counts = slow.window(4).group_by("k").agg(n="count(*)")
+    seen = fast.select("k", window_start="ts", n="cast(1 as bigint)")
+    # After the first epoch time has got to 51 and to 18: of the windows that are open, only the latest would pass.
+    paced = counts.pace(seen, on="window_start", bound=36).feedback(propagate=False)
+    started = paced.start(
+        ps.parquet(str(home / "out")),
+        checkpoint=str(home / "checkpoint"),
+        trigger="available_now",
+        spark=local_session(),
+        max_rows=ROWS,
+        overlap=False,
+        feedback=["now [*, *, *]"],
+    )
+    started.wait()
+    (partial,) = (home / "checkpoint" / "partials").glob("*.parquet")
+    rows = pq.read_table(partial).to_pylist()
+    assert rows and all(r["partial"] and r["as_of_epoch"] == 1 for r in rows)
+    high = max(r["ts"] for r in pq.read_table(home / "fast" / "0.parquet").to_pylist())
+    assert all(r["window_start"] >= high - 36 for r in rows)
+    letters = [r for p in (home / "checkpoint" / "dead_letters").glob("part-*") for r in pq.read_table(p).to_pylist()]
+    finals = [r for p in (home / "out").glob("part-*") for r in pq.read_table(p).to_pylist()]
+    # One letter for each window that came too late in the end, none for those that would have.
+    windows = {
+        (r["ts"] // 4, r["k"]) for n in range(FILES) for r in pq.read_table(home / "slow" / f"{n}.parquet").to_pylist()
+    }
+    assert len(letters) + len(finals) == len(windows) + FILES * ROWS

@@ -38,20 +38,21 @@ def rehearse(driver: Driver, job: Job, patterns: Sequence[Pattern]) -> list[pa.T
     found = schema.arrow.empty_table()
     if driver.manifest.units and driver.pipeline.levels:
         storage = driver.checkpoint.storage
-        staging = Staging(sink.id, storage, "rehearsal", "arrow")
+        stagings = {name: Staging(name, storage, "rehearsal", "arrow") for name in (sink.id, "dead")}
         storage.make("rehearsal")
         propagation = Propagation(driver.plan)
         propagation.restore(driver.propagation.to_json())
         over = propagation.run({i: [Pattern.all(s.schema)] for i, s in driver.sources.items()})
         closers = {i: over[i] for i in driver.pipeline.exchanges if over[i]}
         merging = Merge(driver.manifest.units, closers, propagation.orders(), driver.closed)
-        job = replace(job, stagings={sink.id: staging, "dead": staging}, purges={}, sweeps={}, rehearsal=True)
+        # As the next epoch would go, if it brought nothing but the end.
+        job = replace(job, stagings=stagings, purges={}, sweeps={}, floors=driver.floors, rehearsal=True)
         reports = jobs.merge_alone(driver.spark.sparkContext, job, merging, None, driver.pipeline.levels)
         try:
             for report in reports:
                 if report.error is not None:
                     raise report.error
-            tables = [_read(storage, o.staged) for r in reports for o in r.outputs]
+            tables = [_read(storage, o.staged) for r in reports for o in r.outputs if o.sink == sink.id]
             found = pa.concat_tables([found, *(t.cast(found.schema) for t in tables)])
         finally:
             _clean(storage, reports)
