@@ -50,6 +50,7 @@ class Outcome:
     plans: dict[int, EpochPlan] = field(default_factory=dict)
     guards: int = 0
     saved: dict[str, int] = field(default_factory=dict)
+    preferred: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
 
 
 def on_reference(case: Case) -> Outcome:
@@ -129,6 +130,7 @@ def _on_engine(case: Case, cut: Cut, spark: Any, said: Said, change: Change) -> 
                     driver.recover()
                     while working := _step(driver, log, said.get(steps, ())):
                         steps += 1
+                        found.preferred.update(driver.feedback.guards.preferred)
                         found.punctuations[driver.manifest.epoch] = driver.behind[sink.id]
                         if cut.restart:
                             break

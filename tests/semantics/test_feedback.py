@@ -92,7 +92,8 @@ def test_only_what_is_ignored_is_left_out(case: Case, cut: Cut, random: Random) 
     said = feedback_for(case, plain, random)
     found = on_kernels(case, cut, said)
     check(case, found, plain, said)
-    assert found.guards == 0, "everything has ended, so nothing need be remembered"
+    # After a restart it is not known any more that a stream had ended before something was said about it.
+    assert found.guards == 0 or cut.restart, "everything has ended, so nothing need be remembered"
     # With everything switched on, what is ignored does not appear once an epoch runs under the feedback.
     if len(said) == 1 and found.plans:
         patterns = [Feedback.parse(t, case.stream().schema).pattern for texts in said.values() for t in texts]

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.algebra.behave import Behaviour, maximal
+from penstock.algebra.behave_thrift import Thrift
 from penstock.algebra.compact import grows
 from penstock.algebra.describe import Describer
 from penstock.algebra.domain import domains
 from penstock.algebra.ended import EndedKeys, Values
+from penstock.algebra.feedback import Feedback
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import lists_keys, meeting_of, unit_of
 from penstock.algebra.orders import Answer, Orders
@@ -50,6 +52,7 @@ class JoinBehaviour(Behaviour):
         #: Keys that both have ended by now, as sets and otherwise: events of this very epoch may still be of them.
         self.done: list[list[Pattern]] = [[] for _ in sides]
         self.over: list[list[Pattern]] = [[] for _ in sides]
+        self.thrift = Thrift(operator, self.meeting) if isinstance(operator, Join) and operator.thrifty else None
 
     # --- new promises -------------------------------------------------------------------------------------------
 
@@ -57,6 +60,9 @@ class JoinBehaviour(Behaviour):
         sides = self.meeting.sides
         new = [[Pattern(s.schema, p.restrictions) for p in got] for s, got in zip(sides, arrived, strict=True)]
         listed: list[dict[int, Values]] = [{} for _ in sides]
+        if self.thrift is not None:
+            for k, patterns in enumerate(new):
+                self.thrift.hear(k, patterns)
         if self.ended is not None:
             for k, patterns in enumerate(new):
                 listed[k], new[k] = self.ended.split(k, patterns)
@@ -160,8 +166,10 @@ class JoinBehaviour(Behaviour):
         return not (side.guarded and side.speaks_of_keys_alone(pattern))
 
     def answered(self, answers: Sequence[Sequence[Answer]]) -> None:
-        for k, said in enumerate(answers):
-            side = self.meeting.sides[k]
+        for k, heard in enumerate(answers):
+            side, said = self.meeting.sides[k], heard[: len(self.asked[k])]
+            if self.thrift is not None:
+                self.thrift.answered(k, heard[len(self.asked[k]) :])
             self._told(k, [p for p, answer in zip(self.asked[k], said, strict=True) if answer.rows == 0])
             for pattern, answer in zip(self.asked[k], said, strict=True):
                 free: Pattern | None = None
@@ -228,7 +236,11 @@ class JoinBehaviour(Behaviour):
                 for p in maximal(patterns):
                     self.ended.forget(k, p)
         self.over = [[] for _ in self.over]
-        return Orders(release, settled, tuple(tuple(a) for a in self.asked))
+        asked = [(*a, *self.thrift.ask(k)) if self.thrift is not None else tuple(a) for k, a in enumerate(self.asked)]
+        return Orders(release, settled, tuple(asked))
+
+    def issued(self) -> list[tuple[int, Feedback]]:
+        return [] if self.thrift is None else self.thrift.issued()
 
     def _forget(self) -> None:
         """Key values that everyone has promised cannot come again from anywhere: no need to remember them."""
@@ -260,6 +272,7 @@ class JoinBehaviour(Behaviour):
             "free": [p.to_json() for p in self.free],
             "joint": [d.to_json() for d in self.describers],
             "ended": [] if self.ended is None else self.ended.to_json(),
+            **({} if self.thrift is None else {"thrift": self.thrift.to_json()}),
         }
 
     def restore(self, stored: Mapping[str, Any]) -> None:
@@ -279,6 +292,8 @@ class JoinBehaviour(Behaviour):
             describer.restore(record)
         if self.ended is not None:
             self.ended.restore(stored["ended"])
+        if self.thrift is not None and "thrift" in stored:
+            self.thrift.restore(stored["thrift"])
 
 
 def _each(pattern: Pattern) -> list[Pattern]:

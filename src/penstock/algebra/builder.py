@@ -224,6 +224,8 @@ class Stream(Declaring):
         where: str | None = None,
         times: tuple[str, str] | None = None,
         suffix: str = "_right",
+        thrifty: bool = False,
+        impatient: bool = False,
     ) -> Self:
         """Join with another stream on equal keys.
 
@@ -233,6 +235,9 @@ class Stream(Declaring):
         `between=("-5 s", "10 s")` for a right event no more than 5 s before and 10 s after the left one. `rows=100`
         joins, in order of time, with the last 100 events of the same key instead. `where` is a further predicate; it
         sees the right stream's columns under their names, with `suffix` where the left has the same name.
+
+        A `thrifty` join tells a side not to bother with keys that the other has closed without an event; an
+        `impatient` one asks a side to send first what the other is waiting for.
         """
         return self._with(
             join_operator(
@@ -246,6 +251,8 @@ class Stream(Declaring):
                 where=where,
                 times=times,
                 suffix=suffix,
+                thrifty=thrifty,
+                impatient=impatient,
             )
         )
 

@@ -37,6 +37,8 @@ def join_operator(
     times: tuple[str, str] | None = None,
     suffix: str = "_right",
     null_safe: bool = False,
+    thrifty: bool = False,
+    impatient: bool = False,
 ) -> Join:
     """The join of two operators, checked; `Stream.join` explains the arguments."""
     if not suffix:
@@ -54,6 +56,8 @@ def join_operator(
         counted = _rows(rows)
         if counted is not None and band is not None:
             raise UserError("join: rows= and a window of time exclude each other", hint="choose one of the two")
+    if thrifty and counted is not None:
+        raise UserError("join: thrifty with rows=", hint="which rows count there depends on all of them")
     pair, names = _paired(left.schema, right.schema, suffix)
     residual = None
     if where is not None:
@@ -73,6 +77,8 @@ def join_operator(
         residual=residual,
         pair=pair,
         null_safe=null_safe,
+        thrifty=thrifty,
+        impatient=impatient,
     )
 
 

@@ -60,6 +60,7 @@ class Join(Operator):
     `keys` pairs attributes of left and right. With `null_safe`, null equals null (as intersect and difference want);
     otherwise an event with a null key has no partner. With `rows` (n, m), in order of time and per key, a left event
     joins the last m right events before it and a right event the last n left ones; None is no limit.
+    A `thrifty` join tells an input what finds no partner any more; an `impatient` one asks for partners of what waits.
     `residual` is a predicate over the attributes of `pair`: all of the left, then all of the right under unique names.
     """
 
@@ -73,10 +74,13 @@ class Join(Operator):
     pair: tuple[tuple[int, str, str], ...] = ()
     null_safe: bool = False
     estimate: str = ""
+    thrifty: bool = False
+    impatient: bool = False
 
     @property
     def detail(self) -> str:
-        return f"{self.meaning}; {self.estimate}" if self.estimate else self.meaning
+        tells = [*(["thrifty"] if self.thrifty else []), *(["impatient"] if self.impatient else [])]
+        return "; ".join([self.meaning, *([self.estimate] if self.estimate else []), *tells])
 
     @property
     def meaning(self) -> str:

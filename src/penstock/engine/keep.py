@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import one_of
 from penstock.engine.pipeline import Keeper, port_name
 from penstock.engine.state import Change, UnitKey, read_marks, read_run, write_run, write_table
 from penstock.kernels.fold import matching
@@ -18,6 +20,9 @@ from penstock.kernels.join import JoinKernel
 from penstock.kernels.multijoin import MultiJoinKernel
 from penstock.kernels.queue import QueueKernel, shares
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
+
+#: Keys that an impatient join names in one epoch and bucket.
+WISHES = 256
 
 if TYPE_CHECKING:
     from penstock.engine.task import Job, Merge, Report
@@ -53,6 +58,8 @@ def step_bucket(
     _store(job, keeper, bucket, step, keys, report)
     if asked:
         report.answers.setdefault(keeper.id, []).append(step.answers)
+    if keeper.impatient:
+        report.issued.setdefault(keeper.id, []).extend(_waiting(keeper, step))
     if step.issued:
         report.issued.setdefault(keeper.id, []).extend((0, f.to_json()) for f in step.issued)
     for name, count in step.counts.items():
@@ -69,6 +76,20 @@ def _turns(job: Job, merging: Merge, queue: str, budget: int) -> list[int]:
         if key.operator == queue:
             waiting[key.bucket] += sum(run.live for run in runs)
     return shares(budget, waiting, job.epoch)
+
+
+def _waiting(keeper: Keeper, step: Step) -> list[tuple[int, Any]]:
+    """What rows that wait for a partner would like to come first on the other side: a list of keys, as a wish."""
+    found: list[tuple[int, Any]] = []
+    for port, names in enumerate(keeper.impatient):
+        stored = [run.rows[names[0]] for run in step.added if run.port == port and names[0] in run.rows.column_names]
+        values = pc.unique(pa.chunked_array(stored)).drop_null()[:WISHES].to_pylist() if stored else []
+        values = [v for v in values if v == v]
+        if values:
+            other, name = keeper.impatient_schemas[1 - port], keeper.impatient[1 - port][0]
+            wish = Feedback(Intent.DESIRED, Pattern.by_name(other, {name: one_of(values)}))
+            found.append((1 - port, wish.to_json()))
+    return found
 
 
 def _held(job: Job, merging: Merge, keeper: Keeper, bucket: int) -> tuple[list[list[Held]], dict[str, UnitKey]]:

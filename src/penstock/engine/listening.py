@@ -111,6 +111,8 @@ class Listening:
     def _take(self, issued: Issued) -> None:
         node = self.nodes[issued["node"]]
         port = issued["port"]
+        if port >= 0 and not node.operator.switches.propagate:
+            return
         if port < 0:
             feedback = Feedback.from_json(issued["feedback"], node.operator.schema)
             self.guards.tell(node.id, feedback)
@@ -144,9 +146,8 @@ class Listening:
                 ]
             for node_id, said in report.issued.items():
                 self.issued += [{"node": node_id, "port": port, "feedback": f} for port, f in said]
-        for node_id, behaviour in propagation.behaviours.items():
-            for port, feedback in behaviour.issued():
-                self.issued.append({"node": node_id, "port": port, "feedback": feedback.to_json()})
+        for node_id, port, feedback in propagation.issued():
+            self.issued.append({"node": node_id, "port": port, "feedback": feedback.to_json()})
         for issued in self.issued[known:]:
             issued["epoch"] = epoch
         if self.guards.cover(behind):

@@ -39,6 +39,7 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
+from penstock.algebra.schema import Schema
 from penstock.algebra.source import Inbox
 from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
@@ -104,6 +105,9 @@ class Keeper:
     edges: tuple[int, ...]
     level: int
     kernel: Stateful
+    #: Of an impatient join, the keys of each input.
+    impatient: tuple[tuple[str, ...], ...] = ()
+    impatient_schemas: tuple[Schema, ...] = ()
 
 
 def port_name(node_id: str, port: int, ports: int) -> str:
@@ -139,7 +143,7 @@ class Pipeline:
                 below += 1
                 numbers = tuple(range(edges, edges + len(node.inputs)))
                 edges += len(node.inputs)
-                keeper = self.keepers[node.id] = Keeper(node.id, numbers, below, kernel)
+                keeper = self.keepers[node.id] = Keeper(node.id, numbers, below, kernel, *_impatience(node))
                 for port in range(len(node.inputs)):
                     self.ports[port_name(node.id, port, len(node.inputs))] = (keeper, port)
             level[node.id] = below
@@ -185,6 +189,11 @@ class Pipeline:
 
     def keepers_at(self, level: int) -> list[Keeper]:
         return [k for k in self.keepers.values() if k.level == level]
+
+    @property
+    def labours(self) -> bool:
+        """Whether an expensive function runs behind a queue: then few rows are worth a task for each bucket too."""
+        return any(isinstance(node.operator, Impute) for node in self.plan.nodes)
 
     def needed(self, source_id: str) -> tuple[str, ...]:
         """The attributes of a source that anything downstream looks at, in schema order."""
@@ -378,6 +387,14 @@ class Pipeline:
         state.pop("blob", None)
         state["tables"], state["guards"], state["floors"] = {}, {}, {}
         return state
+
+
+def _impatience(node: Node) -> tuple[tuple[tuple[str, ...], ...], tuple[Schema, ...]]:
+    operator = node.operator
+    if not isinstance(operator, Join) or not operator.impatient:
+        return (), ()
+    left, right = zip(*operator.keys, strict=True)
+    return (left, right), tuple(i.schema for i in operator.inputs)
 
 
 def stateful_kernel(node: Node) -> Stateful | None:
