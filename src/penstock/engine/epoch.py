@@ -360,7 +360,7 @@ class Driver:
             sweeps=guards.sweeps,
             preferred=guards.preferred,
             floors=begun.plan.floors,
-            groups=1 if size < SMALLEST_TASK and state_rows < SMALL_STATE else self.buckets,
+            groups=self.buckets if self.pipeline.labours or size >= SMALLEST_TASK or state_rows >= SMALL_STATE else 1,
             fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
         )
         if not records:
