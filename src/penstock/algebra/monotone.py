@@ -1,0 +1,116 @@
+"""Which aggregates only ever go one way as events come in.
+
+A count only grows. So a group whose count matches `> 40` now will match when it is complete, whatever comes: it is
+*doomed* under `not [*, > 40]`. That takes an aggregate that goes one way, and a restriction that cannot be left in that
+direction. Null may only be where there is no value yet: restrictions never match it. NaN, which they never match
+either, is greater than every number, so the maximum of floating numbers can fall out of any range at the last moment,
+and so can their sum. Their minimum cannot.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from penstock.algebra.aggregation import Aggregation
+from penstock.algebra.cut import BEFORE_ALL, BEHIND_ALL
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Map,
+    Operator,
+    OrderBy,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Union,
+)
+from penstock.algebra.restriction import Restriction
+from penstock.algebra.source import Bounds
+from penstock.algebra.table import TableJoin
+
+Direction = Literal["up", "down"]
+
+
+def stays_matched(restriction: Restriction, t: pa.DataType, direction: Direction | None) -> bool:
+    """Whether a value that matches goes on matching while it moves in one direction.
+
+    >>> from penstock.algebra.restriction import at_least, between, equal
+    >>> [stays_matched(r, pa.int64(), "up") for r in (at_least(3), between(3, 9), equal(3))]
+    [True, False, False]
+    >>> stays_matched(equal(True), pa.bool_(), "up")
+    True
+    """
+    extent = restriction.extent(t)
+    if len(extent) != 1 or direction is None:
+        return False
+    low, high = extent[0]
+    return high == BEHIND_ALL if direction == "up" else low == BEFORE_ALL
+
+
+def direction_of(aggregation: Aggregation, below: Operator) -> Direction | None:
+    """Where an aggregate over the events of an operator moves; None if it may move either way."""
+    call = _only_call(aggregation.text)
+    match call:
+        case exp.Count() | exp.CountIf():
+            return "up"
+        case exp.Max() if not pa.types.is_floating(aggregation.type):
+            return "up"
+        case exp.LogicalOr():
+            return "up"
+        case exp.Min() | exp.LogicalAnd():
+            return "down"
+        case exp.Sum(this=exp.Column() as column) if not pa.types.is_floating(aggregation.type):
+            name = below.schema.resolve(column.name)
+            return "up" if name is not None and is_never_negative(below, name) else None
+        case _:
+            return None
+
+
+def _only_call(text: str) -> exp.AggFunc | None:
+    """The aggregate call that is all of an expression. FILTER leaves out events, whatever else comes."""
+    tree: object = sqlglot.parse_one(text, read="spark")
+    while isinstance(tree, exp.Paren | exp.Filter | exp.IgnoreNulls):
+        tree = tree.this
+    return tree if isinstance(tree, exp.AggFunc) else None
+
+
+def is_never_negative(operator: Operator, name: str) -> bool:
+    """Whether no event of an operator has a value below zero there: a source refuses it, or it is a count.
+
+    >>> from penstock.algebra.schema import Schema
+    >>> source = Source((), Schema.parse("cars int, v int"), promises=(Bounds("cars", 0),))
+    >>> is_never_negative(Distinct((source,), source.schema), "cars"), is_never_negative(source, "v")
+    (True, False)
+    """
+    match operator:
+        case Source():
+            bounds = [p.low for p in operator.promises if isinstance(p, Bounds) and p.attribute == name]
+            number = not (pa.types.is_timestamp(t := operator.schema.type_of(name)) or pa.types.is_date(t))
+            return number and any(low is not None and low >= 0 for low in bounds)
+        case Select() | Distinct() | OrderBy() | Sink() | Bucket() | TableJoin():
+            below = operator.inputs[0]
+            return name in below.schema and is_never_negative(below, name)
+        case Project():
+            old = [old for old, names in operator.renames.items() if name in names]
+            return bool(old) and is_never_negative(operator.inputs[0], old[0])
+        case Map():
+            return name in operator.keeps and is_never_negative(operator.inputs[0], name)
+        case Union():
+            return all(is_never_negative(i, name) for i in operator.inputs)
+        case Join() | MultiJoin():
+            (column,) = (c for c in operator.columns if c.name == name)
+            return all(is_never_negative(operator.inputs[side], origin) for side, origin in column.origins)
+        case Aggregate():
+            if name in operator.keys:
+                return is_never_negative(operator.inputs[0], name)
+            (made,) = (a for a in operator.aggregations if a.name == name)
+            return isinstance(_only_call(made.text), exp.Count | exp.CountIf)
+        case _:
+            return False
