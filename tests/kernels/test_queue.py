@@ -219,7 +219,9 @@ def test_it_is_a_list_from_which_the_first_are_taken(turns: list[Turn]) -> None:
         if turn.kill is not None and not any(h.marks is not None for h in bench.held):
             bench.kill(turn.kill)
             line = [row for row in line if row[1] != turn.kill]
-        arriving = [(number + k, key) for k, key in enumerate(turn.arriving)]
+        # Not in order of time, and one in eight has none.
+        arriving: list[Row] = [((number + k) ^ 5, key) for k, key in enumerate(turn.arriving)]
+        arriving = [(None if t is not None and t % 8 == 3 else t, f"{key}") for t, key in arriving]
         number += len(arriving)
         line += arriving
         before = len(bench.calls)
@@ -227,13 +229,19 @@ def test_it_is_a_list_from_which_the_first_are_taken(turns: list[Turn]) -> None:
             *arriving,
             most=turn.most,
             prefer=[] if turn.prefer is None else [f"[*, '{turn.prefer}']"],
-            ask=["[*, *]", "[*, 'a']"],
+            ask=["[*, *]", "[*, 'a']", f"[<= {number // 2}, *]", f"[< {number}, *]"],
         )
         wanted = [r for r in line if r[1] == turn.prefer] + [r for r in line if r[1] != turn.prefer]
         taken = wanted[: turn.most]
-        line = [r for r in line if r not in taken]
+        for row in taken:
+            line.remove(row)
         assert bench.calls[before:] == ([taken] if taken else [])
-        assert [a.rows for a in step.answers[0]] == [len(line), sum(key == "a" for _, key in line)]
+        everything, listed, half, below = step.answers[0]
+        assert (everything.rows, listed.rows) == (len(line), sum(key == "a" for _, key in line))
+        times = [t for t, _ in line if t is not None]
+        for answer, end in ((half, number // 2 + 1), (below, number)):
+            before = [t for t in times if t < end]
+            assert (answer.rows, answer.least) == (len(before), min(before, default=None))
         assert len(bench.held) <= 8
 
 

@@ -102,27 +102,46 @@ class QueueKernel:
             return Answer(sum(map(len, line)))
         name = pattern.restricted[0]
         t = self.schema.type_of(name)
-        alone = len(pattern.restricted) == 1
-        frontier = frontier_of(pattern, name) if is_tickable(t) else None
-        values = values_in(pattern[name], t) if alone and not pa.types.is_floating(t) else None
-        rows, least, left = 0, None, None if values is None else set[Any]()
+        if is_tickable(t) and (frontier := frontier_of(pattern, name)) is not None:
+            return self._reach(name, tick(frontier[0], t) + frontier[1], line)
+        values = None
+        if len(pattern.restricted) == 1 and not pa.types.is_floating(t):
+            values = values_in(pattern[name], t)
+        rows, left = 0, set[Any]()
         for run in line:
-            if frontier is not None and name == self.time and run.low is not None and run.low > tick(frontier[0], t):
-                continue
             looked = run.live(pattern.restricted)
             mask = pattern.matches(looked)
-            if not (count := int(np.count_nonzero(flags(mask)))):
+            if count := int(np.count_nonzero(flags(mask))):
+                rows += count
+                left.update(looked[name].filter(mask).unique().to_pylist() if values is not None else ())
+        # If values are not told apart as the pattern does, nothing is said of single ones.
+        return Answer(rows, left=frozenset(left) if values is not None and left <= values else None)
+
+    def _reach(self, name: str, end: int, line: Sequence[Waiting]) -> Answer:
+        """How many rows lie before a tick, and the first of them.
+
+        It is asked in every epoch, so runs are judged by their bounds as far as these tell: of many runs, only those
+        are looked at that may have the first row, or that the tick divides.
+        """
+        rows, least = 0, None
+        whole: list[Waiting] = []
+        for run in line:
+            if name == self.time and run.low is not None and run.high is not None and not run.low < end <= run.high:
+                if run.low < end:
+                    rows += len(run)
+                    whole.append(run)
                 continue
-            rows += count
-            column = looked[name].filter(mask)
-            if frontier is not None:
-                bottom = int(ticks(column).min())
-                least = bottom if least is None else min(least, bottom)
-            if left is not None:
-                left.update(column.unique().to_pylist())
-        if left is not None and values is not None and not left <= values:
-            left = None  # Not told apart as the pattern does: then nothing is said of single values.
-        return Answer(rows, None, least, None if left is None else frozenset(left))
+            found = ticks(run.live([name])[name].drop_null())
+            found = found[found < end]
+            if len(found):
+                rows += len(found)
+                least = min(int(found.min()), int(found[0]) if least is None else least)
+        for run in sorted(whole, key=lambda run: run.low or 0):
+            if least is not None and run.low is not None and least <= run.low:
+                break
+            first = int(ticks(run.live([name])[name]).min())
+            least = first if least is None else min(first, least)
+        return Answer(rows, least=least)
 
 
 @dataclass
