@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
@@ -16,6 +18,7 @@ from penstock.algebra.operator import Impute
 from penstock.algebra.orders import Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuation import PunctuationSet
+from penstock.engine.fault import Crash, hooked
 from penstock.engine.keep import step_bucket
 from penstock.engine.pipeline import Keeper
 from penstock.engine.state import Units, apply
@@ -241,6 +244,31 @@ def test_a_function_that_fails_loses_nothing(sensor: ps.Stream, tmp_path: Path) 
     rest = ps.memory()
     sensor.impute(fill, budget=8).start(rest, spark=local_session(), **settings).wait()
     assert sorted(row["ts"] for row in rest.rows()) == list(range(16, 40))
+
+
+def test_a_crash_at_any_step_loses_no_event_and_doubles_none(sensor: ps.Stream, tmp_path: Path) -> None:
+    query = sensor.impute(estimate, budget=9, keeps=["ts"], where="speed < 0")
+    seen: set[str] = set()
+
+    def pull_the_plug(point: str) -> None:
+        kind = re.sub(r"\d{6}", "n", point)
+        if kind not in seen:
+            seen.add(kind)
+            raise Crash(point)
+
+    settings: dict[str, Any] = {"trigger": "available_now", "max_rows": 15, "checkpoint": str(tmp_path / "checkpoint")}
+    crashes = 0
+    with hooked(pull_the_plug):
+        while True:
+            try:
+                query.start(ps.parquet(str(tmp_path / "out")), spark=local_session(), **settings).wait()
+                break
+            except Crash:
+                crashes += 1
+    assert crashes == len(seen) > 5
+    found = pq.read_table(tmp_path / "out").to_pylist()
+    assert sorted(row["ts"] for row in found) == list(range(40))
+    assert [row["speed"] for row in found if row["ts"] % 2] == [50] * 20
 
 
 def test_the_state_says_what_it_waits_for(sensor: ps.Stream, tmp_path: Path) -> None:
