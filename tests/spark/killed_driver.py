@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from scenario import SCENARIOS
+from scenario import SCENARIOS, TOLD
 
 import penstock as ps
 from penstock.engine.fault import hooked
@@ -30,7 +30,7 @@ def main(name: str, source: str, home: str, master: str, settings: str, point: s
     spark = ps.spark_session(master, app="penstock-killed", memory="1g")
     print("started", flush=True)
     with hooked(hook):
-        run = SCENARIOS[name].start(Path(source), Path(home), spark, **json.loads(settings)).wait()
+        run = {**SCENARIOS, **TOLD}[name].start(Path(source), Path(home), spark, **json.loads(settings)).wait()
     print("done", len(run.history), flush=True)
     spark.stop()
 

@@ -77,4 +77,7 @@ class ControlLog:
         """Delete versions that no plan within reach names."""
         for version in self.versions():
             if version < before:
-                self.storage.delete(f"control/{version:06d}.json")
+                self.delete(version)
+
+    def delete(self, version: int) -> None:
+        self.storage.delete(f"control/{version:06d}.json")

@@ -230,6 +230,7 @@ class Driver:
         # The manifest before stays usable, should this one be damaged: what only it needs goes after the next commit.
         before = self.checkpoint.before(self.manifest)
         spare = named_by(before) - keep if before is not None else set()
+        self.feedback.sweep(before.control if before is not None else self.manifest.control)
         orphans = self.checkpoint.sweep(keep | spare, self.manifest)
         if self.tables:
             orphans += self.table_keeper.sweep(self.checkpoint.storage, self.checkpoint.tables_named())
@@ -281,6 +282,7 @@ class Driver:
             if chosen is None:
                 return None
             plan = chosen
+            self.feedback.write()
             self.checkpoint.write_plan(plan)
             self.feedback.planned()
         self.planned = epoch

@@ -44,6 +44,7 @@ class Listening:
         self._frozen: dict[int, Guards] = {0: Guards(plan)}
         self._covered = False
         self._taken: list[str] = []
+        self._unwritten: dict[str, Any] | None = None
 
     # --- taking up ----------------------------------------------------------------------------------------------
 
@@ -66,14 +67,23 @@ class Listening:
         for _, body in requests:
             self._hear(body)
         told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": "client"} for _, b in requests]
-        self._taken = [name for name, _ in requests]
-        self.version += 1
+        # A version that no plan has named yet goes on to grow.
+        self._taken = [*(self._taken if self._unwritten is not None else ()), *(name for name, _ in requests)]
+        if self._unwritten is None:
+            self.version += 1
         # What each version takes up stays readable for people; the guards are what counts.
+        told = [*(self._unwritten or {}).get("told", ()), *told]
         body = {**self.guards.to_json(), "told": told, "requests": self._taken, "after": self.epoch}
-        self.log.write(self.version, body)
+        self._unwritten = body
         self._frozen[self.version] = Guards.from_json(self.guards.to_json(), self.plan)
         self.issued, self._covered = [], False
         return self.version
+
+    def write(self) -> None:
+        """Write down the version that the next plan names, unless it is there."""
+        if self._unwritten is not None:
+            self.log.write(self.version, self._unwritten)
+            self._unwritten = None
 
     def planned(self) -> None:
         """The plan that names the version is written: its messages cannot get lost any more."""
@@ -165,6 +175,13 @@ class Listening:
             del self._frozen[version]
         if before and self.log.versions()[:1] < [before]:
             self.log.retire(before)
+
+    def sweep(self, oldest: int) -> None:
+        """Delete versions that a crash left behind: older than any epoch within reach, or named by no plan."""
+        self.log.retire(oldest)
+        for version in self.log.versions():
+            if version > self.version:
+                self.log.delete(version)
 
     # --- in a checkpoint ----------------------------------------------------------------------------------------
 
