@@ -243,7 +243,7 @@ def test_a_guard_takes_away_what_it_matches_and_nothing_else(
         origin.update({(str(path), n): dict(zip(SCHEMA.names, (*row, first + n))) for n, row in enumerate(rows)})
         first = write(path, groups, first)
     src = source(folder, *promises, partitions="directory" if folders else "single")
-    free = run(src, max_rows=max_rows, parallelism=1)
+    free = run(src, max_rows=max_rows, parallelism=parallelism)
     told = run(src, lambda epoch: guard, max_rows, parallelism, lambda epoch: epoch in crashes)
 
     assert without_nan(told.events) == without_nan(wanted(free.events, guard))
@@ -448,7 +448,12 @@ def test_nothing_to_drop_costs_no_copy() -> None:
     schema = Schema.parse("a bigint, b double")
     assert apply_guard(table, patterns("[7, *]", "[1, 2]", "[*, > 5]", schema=schema)) == (table, 0)
     assert apply_guard(table, patterns("[7, *]", schema=schema))[0] is table
-    for texts, left in [(["[*, >= 0]"], [3]), (["[*, *]"], []), (["[1, *]", "[3, *]"], [None])]:
+    cases: list[tuple[list[str], list[int | None]]] = [
+        (["[*, >= 0]"], [3]),
+        (["[*, *]"], []),
+        (["[1, *]", "[3, *]"], [None]),
+    ]
+    for texts, left in cases:
         kept, dropped = apply_guard(table, patterns(*texts, schema=schema))
         assert kept.column("a").to_pylist() == left
         assert dropped == 3 - len(left)
