@@ -101,6 +101,9 @@ def fate_of(flow: Flow, pattern: Pattern, bounded: bool = False) -> tuple[Fate, 
         return "goes", f"`{flow.say(certain[0])}` will cover it", flow.promised[certain[0]]
     if bounded and flow.ends:
         return "at the end", "the end of the run covers everything", frozenset()
+    if flow.limited:
+        assumed = "as many events come as the limit lets through"
+        return "at the end", "the end, which a limit tells, covers everything", frozenset({assumed})
     if covering:
         names = " and ".join(f"`{n}`" for n, how in sorted(covering[0]) if how != "+")
         why = f"it goes when {names} ends; values that never come, or have ended before, stay"
