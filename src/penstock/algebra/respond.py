@@ -13,6 +13,7 @@ docs/feedback-responses.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Impute,
     Instrument,
     Map,
     Operator,
@@ -73,7 +75,10 @@ def respond(operator: Operator, pattern: Pattern) -> Response:
             return _before(operator, pattern, carried, "computed here")
         case Map():
             # Of other attributes nobody knows what the function makes of them.
-            return _before(operator, pattern, {n: n for n in operator.keeps}, "not among those that the function keeps")
+            keeps = {n: n for n in operator.keeps}
+            found = _before(operator, pattern, keeps, "not among those that the function keeps")
+            # What waits in a queue may go as what arrives may. Nothing of it has come out, so no guard need stay.
+            return replace(found, purge=isinstance(operator, Impute) and any(p is not None for p in found.inputs))
         case TableJoin():
             return _before(operator, pattern, _of_stream(operator), f"from table '{operator.table.name}'")
         case Union():
