@@ -390,6 +390,14 @@ def test_what_statistics_do_not_prove_is_read(tmp_path: Path, rows: list[Row], g
     assert told.dropped == sum(patterns(guard)[0].matches_row(dict(zip(SCHEMA.names, (*r, 0)))) for r in rows)
 
 
+@pytest.mark.parametrize("promises", READING, ids=str)
+def test_where_rows_tell_more_than_their_maximum_all_are_read(tmp_path: Path, promises: tuple[Promise, ...]) -> None:
+    write(tmp_path / "a.parquet", [[(10, 7, "n", 0.0), (11, 7, "n", 0.0)], [(12, 1, "n", 0.0)]])
+    told = run(source(tmp_path, *promises), lambda _: patterns("[*, 7, *, *, *]"))
+    assert (told.never_read, told.dropped) == (0, 2)
+    assert [e["ts"] for e in told.events[""]] == [12]
+
+
 def test_punctuations_among_the_rows_are_read(tmp_path: Path) -> None:
     schema = Schema.parse("ts bigint, key int", time="ts")
     table = pa.table({"ts": [1, 2], "key": pa.array([1, 1], pa.int32()), "punctuation": ["[< 9, 1]", None]})
