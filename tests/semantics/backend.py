@@ -24,6 +24,7 @@ from penstock.engine import epoch
 from penstock.engine.checkpoint import Checkpoint, EpochPlan
 from penstock.engine.control_log import ControlLog
 from penstock.engine.epoch import Driver, Settings
+from penstock.engine.rehearse import AS_OF, PARTIAL, answers
 from penstock.engine.sink import MemoryTarget, memory
 from penstock.engine.sink.target import FileTarget
 from penstock.engine.storage import Storage
@@ -51,6 +52,8 @@ class Outcome:
     guards: int = 0
     saved: dict[str, int] = field(default_factory=dict)
     preferred: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Partial results that were demanded, and as of which epoch.
+    answers: list[tuple[int, list[Row]]] = field(default_factory=list)
 
 
 def on_reference(case: Case) -> Outcome:
@@ -131,6 +134,7 @@ def _on_engine(case: Case, cut: Cut, spark: Any, said: Said, change: Change) -> 
                     while working := _step(driver, log, said.get(steps, ())):
                         steps += 1
                         found.preferred.update(driver.feedback.guards.preferred)
+                        _take_answers(driver, found)
                         found.punctuations[driver.manifest.epoch] = driver.behind[sink.id]
                         if cut.restart:
                             break
@@ -151,6 +155,12 @@ def _step(driver: Driver, log: ControlLog, said: Sequence[str]) -> bool:
     for text in said:
         log.submit({"text": text})
     return driver.step()
+
+
+def _take_answers(driver: Driver, found: Outcome) -> None:
+    for table in answers(driver.checkpoint.storage)[len(found.answers) :]:
+        rows = table.drop_columns([PARTIAL, AS_OF]).to_pylist()
+        found.answers.append((driver.manifest.epoch, rows))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from backend import Outcome, assert_grammatical, difference, on_kernels, on_reference, on_spark
 from case import Case, Cut
+from extra_cases import extra_cases
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from join_cases import join_cases
@@ -26,6 +27,10 @@ from penstock.algebra.operator import Aggregate, Operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import at_least, at_most, between, equal, greater, less, one_of
 from penstock.algebra.schema import Schema
+
+
+def anything() -> st.SearchStrategy[Case]:
+    return st.one_of(cases(), join_cases(), join_cases(rows=True), extra_cases())
 
 
 def drawn_pattern(schema: Schema, rows: Sequence[dict[str, Any]], random: Random) -> Pattern | None:
@@ -85,7 +90,7 @@ def check(case: Case, found: Outcome, plain: Outcome, said: dict[int, list[str]]
     assert set(found.letters) <= set(plain.letters)
 
 
-@given(st.one_of(cases(), join_cases()), cuts(), st.randoms(use_true_random=False))
+@given(anything(), cuts(), st.randoms(use_true_random=False))
 @settings(max_examples=120)
 def test_only_what_is_ignored_is_left_out(case: Case, cut: Cut, random: Random) -> None:
     plain = on_reference(case)
@@ -102,7 +107,7 @@ def test_only_what_is_ignored_is_left_out(case: Case, cut: Cut, random: Random) 
                 assert not [r for r in rows if any(p.matches_row(r) for p in patterns)]
 
 
-@given(st.one_of(cases(), join_cases()), cuts(), st.randoms(use_true_random=False))
+@given(anything(), cuts(), st.randoms(use_true_random=False))
 @settings(max_examples=60)
 def test_any_operators_may_be_switched_off(case: Case, cut: Cut, random: Random) -> None:
     plain = on_reference(case)
@@ -124,7 +129,7 @@ def test_feedback_that_matches_nothing_changes_nothing(case: Case, cut: Cut) -> 
 
 
 @pytest.mark.fuzz
-@given(st.one_of(cases(max_rows=24), join_cases()), cuts(), st.randoms(use_true_random=False))
+@given(anything(), cuts(), st.randoms(use_true_random=False))
 @settings(suppress_health_check=list(HealthCheck))
 def test_fuzz_feedback(case: Case, cut: Cut, random: Random) -> None:
     plain = on_reference(case)
@@ -133,7 +138,7 @@ def test_fuzz_feedback(case: Case, cut: Cut, random: Random) -> None:
     check(case, on_kernels(case, cut, said, lambda stream: switched(stream, random)), plain, said)
 
 
-@given(case=st.one_of(cases(), join_cases()), cut=cuts(max_rows=(5, 8, None)), random=st.randoms(use_true_random=False))
+@given(case=anything(), cut=cuts(max_rows=(5, 8, None)), random=st.randoms(use_true_random=False))
 @settings(max_examples=5, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
 def test_spark_leaves_out_the_same(spark: Any, case: Case, cut: Cut, random: Random) -> None:
     plain = on_reference(case)

@@ -25,6 +25,7 @@ from penstock.algebra.operator import (
     Distinct,
     Impute,
     Instrument,
+    Limit,
     Map,
     Operator,
     OrderBy,
@@ -33,6 +34,7 @@ from penstock.algebra.operator import (
     Select,
     Sink,
     Source,
+    Top,
     Union,
 )
 from penstock.algebra.pattern import Pattern
@@ -98,6 +100,15 @@ def respond(operator: Operator, pattern: Pattern) -> Response:
             # Whatever the order of the others becomes, they all come out.
             mine = Pattern(operator.inputs[0].schema, pattern.restrictions)
             return Response(inputs=(mine,), send=((mine,),), purge=True)
+        case Limit():
+            # The first n are counted before anybody looks at them.
+            return behind_only(operator, "what is dropped before it would let others in")
+        case Top():
+            if not pattern.describes(operator.per):
+                return behind_only(operator, "a worse event would take the place of one that is dropped")
+            # Whole groups go, and other groups do not depend on them. One that formed again would hold too little.
+            mine = Pattern(operator.inputs[0].schema, pattern.restrictions)
+            return Response(output=True, inputs=(mine,), send=((mine,),), purge=True, pinned=True)
         case Aggregate():
             return respond_aggregate(operator, pattern)
         case Join() | MultiJoin():

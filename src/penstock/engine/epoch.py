@@ -387,6 +387,7 @@ class Driver:
             self.propagation.to_json(),
             self.closed,
             tuple(begun.spared),
+            self.feedback.under(begun.plan.control).speakers,
         )
         merged: list[Report] = []
         if begun.reports is None:
@@ -518,7 +519,7 @@ class Driver:
             "rows_in": before.get("rows_in", 0) + sum(r.rows for r in reports),
             "rows_out": before.get("rows_out", 0) + sent,
             "dead": all_dead,
-            "saved": _added([before.get("saved", {}), *(r.saved for r in reports)]),
+            "saved": _added([before.get("saved", {}), *(self.feedback.logged(r.saved) for r in reports)]),
         }
         return totals, dead
 
@@ -564,7 +565,7 @@ class Driver:
                 waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
                 disorder={self.sources[i].name: d for i, s in self.promises.items() if (d := _disorder(s))},
                 work=_added(r.work for r in reports),
-                saved=_added(r.saved for r in reports),
+                saved=_added(self.feedback.logged(r.saved) for r in reports),
                 total_saved=totals.get("saved", {}),
                 guards=self.feedback.guards.size,
                 read=_added({self.sources[i].name: t["rows"] - t["rejected"]} for r in reports for i, t in r.promises),

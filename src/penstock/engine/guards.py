@@ -20,7 +20,7 @@ from typing import Any
 
 from penstock.algebra.compact import grows
 from penstock.algebra.feedback import RECORDS, VALUES, Feedback, Intent
-from penstock.algebra.operator import Bucket, Map, Project, Select, Source, Union
+from penstock.algebra.operator import Bucket, Impute, Map, Project, Select, Source, Union
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.punctuation import PunctuationSet
@@ -223,7 +223,7 @@ class Guards:
         if pattern.is_empty or not pattern.restricted:
             return
         response = respond(node.operator, pattern)
-        if node.operator.switches.exploit and (isinstance(node.operator, Source) or node.operator.kind == "impute"):
+        if node.operator.switches.exploit and (isinstance(node.operator, Source | Impute)):
             wishes = [Record(pattern, self.epoch)] if not node.inputs else []
             wishes += [Record(p, self.epoch) for sent in response.send for p in sent]
             records: tuple[Record, ...] = self.prefers.get(node_id, ())
@@ -253,8 +253,7 @@ class Guards:
                 self.over[node_id] = said.add(*growing)
         for places in (self.places, self.prefers, *self.heard.values()):
             for place in list(places):
-                node_id = self._speaker(place) if places is not self.prefers else self._wisher(place)
-                new = behind.get(node_id, ())
+                new = behind.get(self._speaker(place), ()) if places is not self.prefers else self._past(place, behind)
                 if not new:
                     continue
                 left = tuple(r for record in places[place] if (r := _uncovered(record, new)) is not None)
@@ -273,7 +272,16 @@ class Guards:
             return self.nodes[node_id].inputs[int(port)]
         return place.removesuffix(":groups")
 
+    def _past(self, node_id: str, behind: Mapping[str, Sequence[Pattern]]) -> Sequence[Pattern]:
+        """What is over for wishes: at a queue, what has left it, not what has come."""
+        node = self.nodes[node_id]
+        if not isinstance(node.operator, Impute):
+            return behind.get(node_id, ())
+        schema, kept = node.operator.inputs[0].schema, {n: n for n in node.operator.keeps}
+        return [p.onto(schema, kept) for p in behind.get(node_id, ()) if p.describes(kept)]
+
     def _wisher(self, node_id: str) -> str:
+        """The operator whose output wishes speak of."""
         inputs = self.nodes[node_id].inputs
         return inputs[0] if inputs else node_id
 
@@ -306,6 +314,12 @@ class Guards:
     def preferred(self) -> dict[str, tuple[Pattern, ...]]:
         """By source or queue (then over its input), what to take first; the newest wish before older ones."""
         return {place: tuple(r.pattern for r in reversed(records)) for place, records in self.prefers.items()}
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """The operators behind which records wait for punctuation."""
+        waiting = {self._speaker(place) for places in (self.places, *self.heard.values()) for place in places}
+        return tuple(sorted(waiting | {self._wisher(place) for place in self.prefers}))
 
     @property
     def size(self) -> int:

@@ -163,6 +163,14 @@ class Listening:
         if self.guards.cover(behind):
             self._covered = True
 
+    def logged(self, saved: Mapping[str, int]) -> dict[str, int]:
+        """What guards have spared, of the operators that are to count it."""
+        return {what: n for what, n in saved.items() if self._logs(what.rsplit(" ", 1)[0])}
+
+    def _logs(self, place: str) -> bool:
+        node = self.nodes.get(place.split("#")[0].removesuffix(":groups").removesuffix(" never"))
+        return node is None or node.operator.switches.log
+
     def under(self, version: int) -> Guards:
         """The guards of a version."""
         if version not in self._frozen:
