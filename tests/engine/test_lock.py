@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from pyarrow import fs
 
 from penstock.engine import lock as lock_module
-from penstock.engine.lock import Lock
+from penstock.engine.lock import Lock, is_held
 from penstock.engine.storage import Storage
 from penstock.errors import CheckpointError
 
@@ -49,8 +51,10 @@ def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
     mine = Lock(Storage.at(str(tmp_path)))
     with pytest.raises(CheckpointError, match=str(holder.pid)):
         mine.acquire()
+    assert is_held(mine.storage)
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
+    assert not is_held(mine.storage), "its record is still there, but it is not"
     mine.acquire()
     mine.release()
 
@@ -63,8 +67,9 @@ def test_a_lease_is_held_renewed_and_given_back(tmp_path: Path, monkeypatch: pyt
     time.sleep(1.0)  # Longer than its term: the lease lives because it is renewed, not because epochs are short.
     with pytest.raises(CheckpointError, match="in use"):
         second.acquire()
+    assert is_held(storage)
     first.release()
-    assert not storage.exists("lease.json")
+    assert not storage.exists("lease.json") and not is_held(storage)
     second.acquire()
     second.release()
 
@@ -73,6 +78,7 @@ def test_a_lease_that_is_void_or_torn_is_taken_over(tmp_path: Path) -> None:
     storage = remote(tmp_path)
     asleep, heir = Lock(storage), Lock(storage)
     storage.write("lease.json", json.dumps({**asleep.owner, "renewed": time.time() - 3600}).encode())
+    assert not is_held(storage)
     heir.acquire()
     with pytest.raises(CheckpointError, match=heir.owner["token"]):  # type: ignore[arg-type]
         asleep.check()
@@ -84,3 +90,16 @@ def test_a_lease_that_is_void_or_torn_is_taken_over(tmp_path: Path) -> None:
     heir.acquire()
     heir.check()
     heir.release()
+
+
+def test_asking_whether_a_run_is_there_keeps_none_from_starting(tmp_path: Path) -> None:
+    storage = Storage.at(str(tmp_path))
+    assert not is_held(storage) and not storage.exists("lock"), "asking leaves nothing behind"
+    (tmp_path / "lock").touch()
+    with (tmp_path / "lock").open() as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        threading.Timer(lock_module.MOMENT / 5, asking.close).start()
+        lock = Lock(storage)
+        lock.acquire()
+    assert is_held(storage)
+    lock.release()

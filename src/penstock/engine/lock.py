@@ -21,6 +21,8 @@ from penstock.engine.storage import Storage
 from penstock.errors import CheckpointError
 
 TERM = 60.0
+#: Who asks whether a run is there holds the lock for a moment: so long is waited for that.
+MOMENT = 0.05
 
 
 class Lock:
@@ -42,13 +44,15 @@ class Lock:
         path = Path(self.storage.path("lock"))
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        free = _flock(file, fcntl.LOCK_EX)
+        if not free:
+            time.sleep(MOMENT)
+            free = _flock(file, fcntl.LOCK_EX)
+        if not free:
             file.seek(0)
             holder = file.read().strip()
             file.close()
-            raise self._taken(holder) from None
+            raise self._taken(holder)
         file.truncate(0)
         file.write(json.dumps(self.owner))
         file.flush()
@@ -79,10 +83,7 @@ class Lock:
         return bool(self._lease().get("token") == self.owner["token"])
 
     def _lease(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads(self.storage.read("lease.json")))
-        except (FileNotFoundError, ValueError):
-            return {}  # None, or one that is just being written.
+        return _read_lease(self.storage)
 
     def check(self) -> None:
         """Called once per epoch: a run that was asleep for longer than the term may have been replaced."""
@@ -104,3 +105,40 @@ class Lock:
             f"checkpoint '{self.storage.url}' is in use by another run ({holder or 'unknown'})",
             hint="stop that run first, or give this one a checkpoint of its own",
         )
+
+
+def is_held(storage: Storage) -> bool:
+    """Whether a run is there that would take messages up. What a run that was killed has left is no sign of life.
+
+    >>> import tempfile
+    >>> storage = Storage.at(tempfile.mkdtemp())
+    >>> lock = Lock(storage)
+    >>> lock.acquire(); is_held(storage)
+    True
+    >>> lock.release(); is_held(storage)
+    False
+    """
+    if not storage.local:
+        lease = _read_lease(storage)
+        return bool(lease) and time.time() - float(lease["renewed"]) < TERM
+    try:
+        with Path(storage.path("lock")).open() as file:
+            return not _flock(file, fcntl.LOCK_SH)
+    except FileNotFoundError:
+        return False
+
+
+def _flock(file: IO[str], how: int) -> bool:
+    """Whether the lock could be had. It goes with the file."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _read_lease(storage: Storage) -> dict[str, Any]:
+    try:
+        return dict(json.loads(storage.read("lease.json")))
+    except (FileNotFoundError, ValueError):
+        return {}  # None, or one that is just being written.
