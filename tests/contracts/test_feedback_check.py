@@ -276,12 +276,14 @@ def hold(query: Query, life: Life, feedback: Feedback) -> list[str]:
         (("k:#",), "s0.group_by('k').agg(n='count(*)')", "not [*, > 4]", True),
         (("ts:+",), "s0.window(10).group_by('k').agg(n='count(*)')", "not [< 45, *, *]", False),
         (("ts:+",), "s0.window(10).group_by('k').agg(n='count(*)')", "not [*, *, > 0]", True),
+        # Nobody else hears what the join could promise.
+        (("ts:+", "k:#"), "s0.join(s1, 'k', 'left')", "not [*, < 45, *, *, *, *, >= 1]", False),
     ],
 )
 def test_covered_guards_are_removed_and_others_stay(
     templates: tuple[str, ...], text: str, said: str, left: bool
 ) -> None:
-    feeds = (Feed("s0", tuple(map(template, templates))),)
+    feeds = tuple(Feed(n, tuple(map(template, templates))) for n in ("s0", "s1") if n in text)
     query = Query(feeds, text)
     feedback = Feedback.parse(said, query.stream.schema)
     with living(query, Life(feeds)) as run:

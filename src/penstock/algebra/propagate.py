@@ -69,6 +69,18 @@ class Propagation:
                 out[node.id] = maximal(q for p in out[below] for q in through(node.operator, p))
         return out
 
+    def listen(self, waiting: Iterable[str]) -> None:
+        """Somebody waits for punctuation behind these operators, where otherwise nobody would ask for it."""
+        nodes = {n.id: n for n in self.plan.nodes} if (stack := list(waiting)) else {}
+        seen: set[str] = set()
+        while stack:
+            node_id = stack.pop()
+            if node_id not in seen:
+                seen.add(node_id)
+                stack += nodes[node_id].inputs
+                if isinstance(behaviour := self.behaviours.get(node_id), JoinBehaviour | QueueBehaviour):
+                    behaviour.asks = True
+
     def orders(self) -> dict[str, Orders]:
         """What the runs since the last call tell the operators that keep rows."""
         found = ((node_id, b.orders()) for node_id, b in self.behaviours.items())

@@ -33,6 +33,8 @@ class Standing:
     closed: dict[str, int] = field(default_factory=dict)
     spared: tuple[tuple[str, dict[str, Any]], ...] = ()
     """By source what the splits tell that no task reads."""
+    guarded: tuple[str, ...] = ()
+    """The operators behind which guards wait for punctuation."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report])
             ends[node.id] = [end]
     propagation = Propagation(pipeline.plan)
     propagation.restore(standing.unions)
+    propagation.listen(standing.guarded)
     propagation.saw(report.seen for report in reports)
     behind = propagation.run(patterns)
     if ends:
