@@ -20,7 +20,19 @@ from typing import Any
 
 from penstock.algebra.compact import grows
 from penstock.algebra.feedback import RECORDS, VALUES, Feedback, Intent
-from penstock.algebra.operator import Bucket, Impute, Map, Project, Select, Source, Union
+from penstock.algebra.operator import (
+    Bucket,
+    Impute,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Source,
+    Union,
+)
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.punctuation import PunctuationSet
@@ -29,6 +41,8 @@ from penstock.algebra.response import Response
 from penstock.algebra.restriction import Equal, OneOf, one_of, values_of
 from penstock.algebra.schema import Schema
 from penstock.algebra.table import TableJoin
+from penstock.algebra.window import CountWindow
+from penstock.engine.trail import Trail
 
 #: Combinations that are tried when several consumers have spoken.
 COMBINATIONS = 64
@@ -52,16 +66,6 @@ class Record:
         return cls(pattern, stored["since"], stored["pinned"], stored["sweep"])
 
 
-@dataclass(frozen=True)
-class Trace:
-    """One stop of a feedback on its way upstream, for people."""
-
-    node: str
-    feedback: str
-    did: str
-    why: str = ""
-
-
 Places = dict[str, tuple[Record, ...]]
 
 
@@ -77,7 +81,7 @@ class Guards:
         self.prefers: Places = {}
         #: Where several consumers read one operator, what each has said so far.
         self.heard: dict[str, Places] = {}
-        self.trail: list[Trace] = []
+        self.trail = Trail()
         self.epoch = 0
         #: What punctuation has said behind each operator, as far as it keeps growing. Not stored: it comes again.
         self.over: dict[str, PunctuationSet] = {}
@@ -92,11 +96,12 @@ class Guards:
         """Feedback taken up from here on holds from this epoch."""
         if epoch != self.epoch:
             # Not if no plan has named the version before for want of anything to do: its purges are still to come.
-            self.fresh, self.trail = {}, []
+            self.fresh = {}
         self.epoch = epoch
 
-    def tell(self, node_id: str, feedback: Feedback, edge: str = "") -> None:
+    def tell(self, node_id: str, feedback: Feedback, edge: str = "", by: str = "") -> None:
         """Give a feedback to the operator whose output it speaks of; `edge` is the consumer's input it comes from."""
+        self.trail.begin(by, feedback, self.epoch)
         if feedback.intent is Intent.ASSUMED:
             self._assume(node_id, feedback.pattern, edge or self._only_edge(node_id))
         elif feedback.intent is Intent.DESIRED:
@@ -223,7 +228,10 @@ class Guards:
         if pattern.is_empty or not pattern.restricted:
             return
         response = respond(node.operator, pattern)
-        if node.operator.switches.exploit and (isinstance(node.operator, Source | Impute)):
+        if isinstance(node.operator, Source | Impute) and (heedful := self._heeds_order(node_id)):
+            self._note(node_id, pattern, "nothing", f"the results of {heedful} depend on the order", Intent.DESIRED)
+            return
+        if node.operator.switches.exploit and isinstance(node.operator, Source | Impute):
             wishes = [Record(pattern, self.epoch)] if not node.inputs else []
             wishes += [Record(p, self.epoch) for sent in response.send for p in sent]
             records: tuple[Record, ...] = self.prefers.get(node_id, ())
@@ -239,8 +247,18 @@ class Guards:
             for sent in patterns:
                 self._prefer(node.inputs[port], sent)
 
+    def _heeds_order(self, node_id: str) -> str | None:
+        """An operator further down whose results depend on the order in which events come."""
+        for edge in self._edges.get(node_id, ()):
+            consumer = self.nodes[edge.rsplit("#", 1)[0]]
+            if heeds_order(consumer.operator):
+                return consumer.id
+            if (further := self._heeds_order(consumer.id)) is not None:
+                return further
+        return None
+
     def _note(self, node: str, pattern: Pattern, did: str, why: str, intent: Intent = Intent.ASSUMED) -> None:
-        self.trail.append(Trace(node, str(Feedback(intent, pattern)), did, why))
+        self.trail.stop(node, Feedback(intent, pattern), did, why)
 
     # --- letting go ---------------------------------------------------------------------------------------------
 
@@ -335,7 +353,7 @@ class Guards:
             "fresh": {place: [p.to_json() for p in patterns] for place, patterns in sorted(self.fresh.items())},
             "prefers": stored(self.prefers),
             "heard": {node: stored(places) for node, places in sorted(self.heard.items())},
-            "trail": [vars(t) for t in self.trail],
+            "trail": self.trail.to_json(),
         }
 
     @classmethod
@@ -355,7 +373,7 @@ class Guards:
         }
         made.prefers = read(stored["prefers"], lambda p: made.nodes[made._wisher(p)].operator.schema)
         made.heard = {n: read(p, lambda _, n=n: made.nodes[n].operator.schema) for n, p in stored["heard"].items()}
-        made.trail = [Trace(**t) for t in stored["trail"]]
+        made.trail = Trail.from_json(stored["trail"])
         return made
 
     def __iter__(self) -> Iterator[tuple[str, Record]]:
@@ -371,6 +389,13 @@ def is_exact(node: Node, pattern: Pattern) -> bool:
     if isinstance(operator, Bucket):
         return operator.window.label not in pattern.restricted
     return isinstance(operator, Select | Project | Union | Map | TableJoin) or operator.kind == "instrument"
+
+
+def heeds_order(operator: Operator) -> bool:
+    """Whether another order of the same events gives other results."""
+    if isinstance(operator, Bucket):
+        return isinstance(operator.window, CountWindow)
+    return isinstance(operator, Limit | Pace) or (isinstance(operator, OrderBy) and operator.slack is not None)
 
 
 def _has_state(response: Response) -> bool:

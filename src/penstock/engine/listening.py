@@ -17,6 +17,7 @@ from penstock.algebra.propagate import Propagation
 from penstock.engine.control_log import ControlLog
 from penstock.engine.guards import Guards
 from penstock.engine.storage import Storage
+from penstock.engine.trail import CLIENT
 from penstock.errors import UserError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Listening:
             self._take(issued)
         for _, body in requests:
             self._hear(body)
-        told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": "client"} for _, b in requests]
+        told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": CLIENT} for _, b in requests]
         # A version that no plan has named yet goes on to grow.
         self._taken = [*(self._taken if self._unwritten is not None else ()), *(name for name, _ in requests)]
         if self._unwritten is None:
@@ -116,7 +117,7 @@ class Listening:
         if said is not None:
             node_id, feedback = said
             (sink,) = self.plan.sinks
-            self.guards.tell(node_id, feedback, edge=f"{sink.id}#0" if node_id == self.root else "")
+            self.guards.tell(node_id, feedback, edge=f"{sink.id}#0" if node_id == self.root else "", by=CLIENT)
 
     def _take(self, issued: Issued) -> None:
         node = self.nodes[issued["node"]]
@@ -125,11 +126,11 @@ class Listening:
             return
         if port < 0:
             feedback = Feedback.from_json(issued["feedback"], node.operator.schema)
-            self.guards.tell(node.id, feedback)
+            self.guards.tell(node.id, feedback, by=node.id)
         else:
             below = self.nodes[node.inputs[port]]
             feedback = Feedback.from_json(issued["feedback"], below.operator.schema)
-            self.guards.tell(below.id, feedback, edge=f"{node.id}#{port}")
+            self.guards.tell(below.id, feedback, edge=f"{node.id}#{port}", by=node.id)
 
     @property
     def root(self) -> str:
