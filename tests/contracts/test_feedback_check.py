@@ -141,6 +141,27 @@ def test_top_tells_of_each_group_and_forgets_with_its_window() -> None:
     assert of(ever, "source:cars", "top-1") == ["if values end"]
 
 
+def test_a_thrifty_join_tells_what_the_other_side_has_ended() -> None:
+    keyed = cars.punctuated().scheme(segment="value")
+    by_key = keyed.join(probes, "segment", thrifty=True)
+    # Only the side that ends keys says anything; the other one has no punctuation to forget it on.
+    assert of(by_key, "source:cars", "join-1") == []
+    assert of(by_key, "source:probes", "join-1") == ["stays"]
+    both = keyed.join(probes.punctuated().scheme(segment="value"), "segment", thrifty=True)
+    assert set(of(both, "source:probes", "join-1")) == {"if values end"}
+    left = keyed.join(probes.punctuated().scheme(segment="value"), "segment", "left", thrifty=True)
+    assert of(left, "source:cars", "join-1") == [], "its rows come out without a partner too"
+    timely = timed.join(probes.disorder("1 s"), ["ts", "segment"], thrifty=True)
+    assert set(of(timely, "source:cars", "join-1")) == {"goes"}
+
+
+def test_an_impatient_join_wishes_for_keys() -> None:
+    query = timed.join(probes.disorder("1 s"), "segment", within="1 min", impatient=True)
+    (found,) = [f for f in query.check().findings if f.operator == "source:probes"]
+    told = [g for g in found.feedback if g.issuer == "join-1"]
+    assert [(g.feedback, g.fate) for g in told] == [("prefer [segment = …]", "stays")]
+
+
 def test_limit_wants_nothing_more_until_the_end() -> None:
     assert of(timed.limit(3), "source:cars", "limit-1") == ["stays"]
 

@@ -79,6 +79,8 @@ def test_the_folder_of_the_results_will_do(tmp_path: Path) -> None:
 def test_a_handle_will_do(home: Path) -> None:
     with slow(home).start(ps.memory(), every="1 h", spark=local_session()) as run:
         assert str(consumer(run).schema) == str(slow(home).schema)
+        assert consumer(run).active
+    assert not Consumer.at(home / "kept").active
 
 
 @pytest.mark.parametrize("place", ["nowhere", "in"])

@@ -40,7 +40,7 @@ def guarding(plan: Plan, verdicts: Mapping[str, Verdict], bounded: bool = False)
     not [speed …] of outside could live for ever: no punctuation on `speed` will ever say that
     """
     found: dict[str, list[Guarding]] = {}
-    for issue in issues(plan):
+    for issue in issues(plan, verdicts):
         below = plan[issue.node].inputs[issue.port]
         lasting = forgettable(
             plan, issue.feedback, below, edge=f"{issue.node}#{issue.port}", verdicts=verdicts, bounded=bounded

@@ -6,7 +6,7 @@ example for each stands for all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.algebra.behave_pace import said
+from penstock.algebra.behave_thrift import SPARED
 from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.join import Join
 from penstock.algebra.operator import Instrument, Limit, Operator, Pace, Top
@@ -22,6 +23,7 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.restriction import Restriction, at_least, at_most, equal, greater, less
 from penstock.algebra.schema import Schema
+from penstock.contracts.flow import Flow, Verdict, ordered
 
 #: Steps of examples through operators that a check takes at most: about a second.
 MOST = 4000
@@ -59,19 +61,19 @@ def example(t: pa.DataType) -> Any:
     return b"m" if pa.types.is_binary(t) else 0
 
 
-def issues(plan: Plan) -> Iterator[Issue]:
+def issues(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Issue]:
     """What the operators of a plan may tell upstream, one example for each kind."""
     for node in plan.nodes:
         if node.operator.switches.propagate:
-            yield from _issues(node)
+            yield from _issues(node, [verdicts[i].behind for i in node.inputs])
 
 
-def _issues(node: Node) -> Iterator[Issue]:
+def _issues(node: Node, below: Sequence[Flow]) -> Iterator[Issue]:
     operator = node.operator
     match operator:
         case Pace():
-            for port, below in enumerate(operator.inputs):
-                yield Issue(node.id, port, _not(below, {operator.on: less}), widening=True)
+            for port, input in enumerate(operator.inputs):
+                yield Issue(node.id, port, _not(input, {operator.on: less}), widening=True)
         case Limit():
             yield Issue(node.id, 0, _not(operator.inputs[0], {}), widening=True)
         case Top() if operator.order:
@@ -82,19 +84,24 @@ def _issues(node: Node) -> Iterator[Issue]:
         case Instrument():
             yield Issue(node.id, 0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))
         case Join():
-            yield from _of_join(node.id, operator)
+            yield from _of_join(node.id, operator, below)
         case _:
             pass
 
 
-def _of_join(node_id: str, operator: Join) -> Iterator[Issue]:
-    """A thrifty join tells of keys that have no partner, an impatient one asks for those that wait."""
-    for port, below in enumerate(operator.inputs):
-        keys = {pair[port]: equal for pair in operator.keys}
-        if getattr(operator, "thrifty", False):
-            yield Issue(node_id, port, _not(below, keys))
-        if getattr(operator, "impatient", False):
-            yield Issue(node_id, port, Feedback(Intent.DESIRED, _pattern(below.schema, keys)))
+def _of_join(node_id: str, operator: Join, below: Sequence[Flow]) -> Iterator[Issue]:
+    """A thrifty join tells one side what the other has ended and never had, an impatient one asks for what waits."""
+    for port, input in enumerate(operator.inputs):
+        keys = {pair[1 - port]: pair[port] for pair in operator.keys}
+        if operator.thrifty and port in SPARED[operator.how]:
+            other = below[1 - port]
+            told = [tags for tags in ordered(other.promised) if all(n in keys for n, _ in tags)]
+            for tags in told or ([frozenset({(n, "#") for n in keys})] if other.open else []):
+                ended = {keys[n]: equal if how == "#" else at_most for n, how in sorted(tags)}
+                yield Issue(node_id, port, _not(input, ended))
+        if operator.impatient:
+            wanted = _pattern(input.schema, {operator.keys[0][port]: equal})
+            yield Issue(node_id, port, Feedback(Intent.DESIRED, wanted))
 
 
 def probes(plan: Plan, root: str) -> Iterator[tuple[str, Feedback]]:

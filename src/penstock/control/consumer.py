@@ -19,6 +19,7 @@ from penstock.algebra.schema import Schema
 from penstock.engine.checkpoint import FORMAT, Checkpoint
 from penstock.engine.contract_record import read_contract
 from penstock.engine.control_log import ControlLog
+from penstock.engine.lock import is_held
 from penstock.engine.rehearse import answer
 from penstock.engine.run import BESIDE_SINK, Run
 from penstock.engine.storage import Storage, unseal
@@ -96,6 +97,11 @@ class Consumer:
                 f"'{self._storage.url}' has no operator '{operator}'", hint=did_you_mean(operator, self._schemas)
             )
         return self._schemas[operator]
+
+    @property
+    def active(self) -> bool:
+        """Whether the run is there. If not, messages wait until it is started again."""
+        return is_held(self._storage)
 
     # --- talking ------------------------------------------------------------------------------------------------
 
