@@ -74,6 +74,22 @@ def test_json(query_file: Write) -> None:
     assert json.loads(said("check", query_file(SAFE), "--json"))["culprit"] is None
 
 
+def test_feedback_that_could_live_for_ever(query_file: Write) -> None:
+    text = said("check", query_file(SAFE)).splitlines()
+    assert text[-1].startswith("feedback: from outside, ") and "not [n …]" in text[-1]
+    assert "not [window_start <= …]" not in text[-1]
+    body = json.loads(said("check", query_file(SAFE), "--json"))
+    told = [g for f in body["findings"] if f["operator"] == "aggregate-1" for g in f["feedback"]]
+    assert {"not [n …]": "stays", "not [window_start <= …]": "goes"}.items() <= {
+        (g["feedback"], g["fate"]) for g in told if not g["doomed"]
+    }
+    # What has to be mended first is not hidden behind it.
+    assert "feedback:" not in said("check", query_file(UNSAFE), code=1)
+    console = Console(width=100, record=True, file=sys.stderr)
+    console.print(drawn(check_file(query_file(SAFE))))
+    assert "feedback: from outside, " in console.export_text()
+
+
 def test_fix_can_be_pasted(query_file: Write) -> None:
     """Between the stream and the query, under the name of the stream, the printed lines make the query safe."""
     printed = said("check", query_file(UNSAFE), "--fix", code=1)
