@@ -166,6 +166,59 @@ def test_what_is_wrong_with_a_message_is_said_at_once(home: Path, text: str, to:
     assert ControlLog(Storage.at(str(home / "kept"))).requests() == []
 
 
+# --- looking ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_way_of_a_message_is_known_once_it_is_taken_up(home: Path) -> None:
+    dashboard = Consumer.at(home / "kept")
+    receipt = dashboard.ignore("[*, 1, *, *]")
+    assert dashboard.way(receipt) is None
+    assert [(w.id, w.feedback, w.to) for w in dashboard.talk().waiting] == [
+        (receipt.id, "not [*, 1, *, *]", "aggregate-1")
+    ]
+    arrive(home, 1)
+    ran(slow(home), home)
+    way = dashboard.way(receipt)
+    assert way is not None and [s.node for s in way] == ["aggregate-1", "bucket-1", "source:cars"]
+    assert "purges state" in way[0].did and way[1].did == "passed on"
+    assert dashboard.talk().waiting == ()
+    # Much later, and after others have spoken, it still holds and is still known.
+    dashboard.ignore("[*, *, *, > 100]")
+    for number in range(2, 6):
+        arrive(home, number)
+        ran(slow(home), home)
+    assert dashboard.way(receipt) == way
+
+
+def test_what_is_saved_is_told_with_it(home: Path) -> None:
+    dashboard = Consumer.at(home / "kept")
+    assert dashboard.talk().saved == {}
+    dashboard.ignore("[*, 1, *, *]")
+    arrive(home, 1)
+    ran(slow(home), home)
+    saved = dashboard.talk().saved
+    assert saved["source:cars dropped"] == 20
+    assert saved["aggregate-1 purged"] == 1, "the group of the window that was open"
+
+
+def test_wishes_are_told_too(home: Path) -> None:
+    dashboard = Consumer.at(home / "kept")
+    receipt = dashboard.prefer("[*, 1, *, *]")
+    arrive(home, 1)
+    ran(slow(home), home)
+    assert dashboard.guards() == []
+    assert [str(w.pattern) for w in dashboard.talk().wishes] == ["[*, 1, *]"]
+    way = dashboard.way(receipt)
+    assert way is not None and [(s.node, s.did) for s in way] == [("source:cars", "taken first")]
+
+
+def test_a_message_may_be_taken_back(home: Path) -> None:
+    dashboard = Consumer.at(home / "kept")
+    dashboard.withdraw(dashboard.ignore("[*, 1, *, *]"))
+    arrive(home, 1)
+    assert {r["segment"] for r in ran(slow(home), home).rows()} == {0, 1, 2}
+
+
 # --- the contract -----------------------------------------------------------------------------------------------------
 
 

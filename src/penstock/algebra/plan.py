@@ -17,6 +17,7 @@ from penstock.algebra.held import held_for
 from penstock.algebra.join import Join, MultiJoin, Taken
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
 from penstock.algebra.source import Declared, Expected, Files, Generated, Reader
+from penstock.algebra.tree import Box, draw
 from penstock.errors import UserError
 
 
@@ -168,33 +169,19 @@ def explain_text(plan: Plan, punctuation: bool = False) -> str:
 
     With `punctuation`, also what will flow behind each operator, and what each releases on it.
     """
-    lines: list[str] = []
+    return draw(boxes(plan, punctuation))
+
+
+def boxes(plan: Plan, punctuation: bool = False) -> dict[str, Box]:
+    """What `explain_text` draws, by operator."""
     flows, released = _punctuated(plan) if punctuation else ({}, {})
-    drawn: set[str] = set()
-    fed = {i for n in plan.nodes for i in n.inputs}
-
-    def draw(node_id: str, indent: str, branch: str) -> None:
-        node = plan[node_id]
-        head = indent + branch
-        if node_id in drawn and node.inputs:
-            lines.append(f"{head}{node.id} (shared, drawn above)")
-            return
-        drawn.add(node_id)
-        detail = f": {node.operator.detail}" if node.operator.detail else ""
-        lines.append(f"{head}{node.id}{detail}")
-        deeper = indent + ("   " if branch in ("", "└─ ") else "│  ")
-        pad = deeper + ("│  " if node.inputs else "   ")
-        lines.append(f"{pad}→ ({node.operator.schema})")
-        if node_id in flows:
-            lines.append(f"{pad}⇢ {flows[node_id]}")
-        lines.extend(f"{pad}releases {line}" for line in released.get(node_id, ()))
-        for k, child in enumerate(node.inputs):
-            draw(child, deeper, "└─ " if k == len(node.inputs) - 1 else "├─ ")
-
+    found = {}
     for node in plan.nodes:
-        if node.id not in fed:
-            draw(node.id, "", "")
-    return "\n".join(lines)
+        flowing = [f"⇢ {flows[node.id]}"] if node.id in flows else []
+        releasing = (f"releases {line}" for line in released.get(node.id, ()))
+        lines = (f"→ ({node.operator.schema})", *flowing, *releasing)
+        found[node.id] = Box(node.id, node.operator.detail, node.inputs, lines)
+    return found
 
 
 def explain_mermaid(plan: Plan, punctuation: bool = False) -> str:

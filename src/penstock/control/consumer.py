@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -16,13 +17,16 @@ import pyarrow as pa
 from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
+from penstock.control.talk import Talk, Waiting
 from penstock.engine.checkpoint import FORMAT, Checkpoint
 from penstock.engine.contract_record import read_contract
 from penstock.engine.control_log import ControlLog
 from penstock.engine.lock import is_held
+from penstock.engine.progress import Guard
 from penstock.engine.rehearse import answer
 from penstock.engine.run import BESIDE_SINK, Run
 from penstock.engine.storage import Storage, unseal
+from penstock.engine.trail import CLIENT, Stop
 from penstock.errors import CheckpointError, UserError, did_you_mean
 
 #: A run deletes old records while somebody reads: so often is it tried again.
@@ -36,19 +40,8 @@ class Receipt:
 
     id: str
     remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A pattern of events that are dropped in one place, from one epoch on; `pinned` until punctuation covers it."""
-
-    place: str
-    pattern: Pattern
-    since: int
-    pinned: bool
-
-    def __str__(self) -> str:
-        return f"{self.place}: not {self.pattern}, since epoch {self.since}"
+    text: str = ""
+    to: str = ""
 
 
 class Consumer:
@@ -56,6 +49,8 @@ class Consumer:
 
     def __init__(self, storage: Storage, operators: Mapping[str, Mapping[str, Any]]) -> None:
         self._storage = storage
+        #: By operator, as the checkpoint has it, its inputs, schema and definition.
+        self.description = operators
         self._inputs: dict[str, tuple[str, ...]] = {i: tuple(o["inputs"]) for i, o in operators.items()}
         self._schemas = {i: Schema.parse(o["schema"]) for i, o in operators.items()}
         fed = {i for inputs in self._inputs.values() for i in inputs}
@@ -81,14 +76,19 @@ class Consumer:
         return cls(storage, meta["plan"])
 
     @property
+    def url(self) -> str:
+        """Where the checkpoint is."""
+        return self._storage.url
+
+    @property
     def schema(self) -> Schema:
         """What the results look like, and so what a feedback has to have restrictions for."""
         return self._schemas[self.root]
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The operators of the query."""
-        return tuple(self._schemas)
+        """The operators of the query, each before its inputs: the way that feedback goes."""
+        return tuple(TopologicalSorter(self._inputs).static_order())[::-1]
 
     def schema_of(self, operator: str) -> Schema:
         """What leaves an operator."""
@@ -115,7 +115,8 @@ class Consumer:
         if told.intent is Intent.DEMANDED and node != self.root:
             raise UserError(f"feedback '{text}' to '{node}'", hint="demand results of the query itself")
         remarks = read_contract(self._storage).remarks(node, told)
-        return Receipt(ControlLog(self._storage).submit({"text": str(told), "node": node}), remarks)
+        name = ControlLog(self._storage).submit({"text": str(told), "node": node})
+        return Receipt(name, remarks, str(told), node)
 
     def ignore(self, pattern: str, *, to: str | None = None) -> Receipt:
         """Matching results are ignored from now on: nothing need be done for them."""
@@ -140,23 +141,49 @@ class Consumer:
 
     def guards(self) -> list[Guard]:
         """What is dropped where, as of the newest epoch that is planned."""
-        body = self._steadily(self._in_force)
-        return [
-            Guard(place, Pattern.from_json(r["pattern"], self._schemas[self._speaker(place)]), r["since"], r["pinned"])
-            for place, records in sorted(body.get("places", {}).items())
-            for r in records
-        ]
+        return list(self.talk().guards)
 
-    def _in_force(self) -> dict[str, Any]:
+    def way(self, receipt: Receipt) -> tuple[Stop, ...] | None:
+        """What operators have made of a message, in the order it reached them; None as long as it waits."""
+        if self._storage.exists(f"control/requests/{receipt.id}.json"):
+            return None
+        order = {node: k for k, node in enumerate(self.operators)}
+        return tuple(sorted(self.talk().way(CLIENT, receipt.text), key=lambda s: order[s.node]))
+
+    def withdraw(self, receipt: Receipt) -> None:
+        """Take a message back, if no epoch has taken it up."""
+        ControlLog(self._storage).discard([receipt.id])
+
+    def talk(self) -> Talk:
+        """All that is said and saved."""
+        return self._steadily(self._talk)
+
+    def _talk(self) -> Talk:
         checkpoint, log = Checkpoint(self._storage), ControlLog(self._storage)
         done = checkpoint.latest()
         epoch, version = (0, 0) if done is None else (done.epoch, done.control)
-        planned = version
-        while (plan := checkpoint.plan_of(epoch := epoch + 1)) is not None:
+        planned, after = version, epoch
+        while (plan := checkpoint.plan_of(after := after + 1)) is not None:
             planned = plan.control
         if done is not None and planned == version and (live := done.feedback.get("live")):
-            return dict(live)  # Less than the version says: punctuation has covered some of it.
-        return log.read(planned)
+            body: Mapping[str, Any] = live  # Less than the version says: punctuation has covered some of it.
+        else:
+            body = log.read(planned)
+        return Talk(
+            epoch,
+            self._guards(body.get("places", {}), self._speaker),
+            self._guards(body.get("prefers", {}), self._wisher),
+            tuple(Stop(**s) for s in body.get("trail", ())),
+            tuple(Waiting(name, said["text"], said.get("node") or self.root) for name, said in log.requests()),
+            {} if done is None else done.totals.get("saved", {}),
+        )
+
+    def _guards(self, places: Mapping[str, Any], speaker: Callable[[str], str]) -> tuple[Guard, ...]:
+        return tuple(
+            Guard(place, Pattern.from_json(r["pattern"], self._schemas[speaker(place)]), r["since"], r["pinned"])
+            for place, records in sorted(places.items())
+            for r in records
+        )
 
     def _steadily(self, read: Callable[[], T]) -> T:
         for _ in range(_ATTEMPTS - 1):
@@ -172,6 +199,10 @@ class Consumer:
             node, _, port = place.rpartition("#")
             return self._inputs[node][int(port)]
         return place.removesuffix(":groups")
+
+    def _wisher(self, node: str) -> str:
+        """The operator of whose output wishes speak: what a queue takes first is what waits in it."""
+        return next(iter(self._inputs[node]), node)
 
 
 def consumer(run: Run | str | os.PathLike[str]) -> Consumer:

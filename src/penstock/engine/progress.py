@@ -1,9 +1,11 @@
-"""What a run tells the world about itself, once per epoch."""
+"""What a run tells the world about itself: once per epoch how it went, and at any time what it need not do."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from penstock.algebra.pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,26 @@ class Progress:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "rows_per_second": self.rows_per_second}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A pattern of events that are dropped in one place, from one epoch on; `pinned` until punctuation covers it."""
+
+    place: str
+    pattern: Pattern
+    since: int
+    pinned: bool
+
+    def __str__(self) -> str:
+        return f"{self.place}: not {self.pattern}, since epoch {self.since}"
+
+    @property
+    def operator(self) -> str:
+        """The operator that drops them: `join-1` of the place `join-1#0`, its first input.
+
+        >>> from penstock.algebra.schema import Schema
+        >>> Guard("join-1#0", Pattern.all(Schema.parse("n int")), 1, False).operator
+        'join-1'
+        """
+        return self.place.partition("#")[0].removesuffix(":groups")

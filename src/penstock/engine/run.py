@@ -30,7 +30,7 @@ from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.contract_record import record_contract
 from penstock.engine.epoch import TUNABLE, Driver, Settings, check_setting
 from penstock.engine.lock import Lock
-from penstock.engine.progress import Progress
+from penstock.engine.progress import Guard, Progress
 from penstock.engine.rehearse import answer, answers, marked
 from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
@@ -315,6 +315,17 @@ class Run:
         schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
         nothing = marked(schema.arrow.empty_table(), 0)
         return pa.concat_tables([nothing, *(t.cast(nothing.schema) for t in answers(self.checkpoint))])
+
+    def guards(self) -> list[Guard]:
+        """What is dropped where, by feedback from outside or of operators."""
+        # A copy, since the epochs go on meanwhile.
+        places = dict(self.driver.feedback.guards.places)
+        return [Guard(p, r.pattern, r.since, r.pinned) for p, records in sorted(places.items()) for r in records]
+
+    @property
+    def saved(self) -> dict[str, int]:
+        """What feedback has spared so far, such as `source:traffic never read` or `join-1 purged`."""
+        return dict(self.driver.manifest.totals.get("saved", {}))
 
     def stop(self) -> None:
         """Finish the epoch under way, then end."""

@@ -1,0 +1,83 @@
+"""What feedback has saved, counted and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+
+#: How reports name what was saved, behind the place where.
+_NAMES = {
+    "never read": "never_read",
+    "dropped": "dropped",
+    "purged": "purged",
+    "row groups skipped": "row_groups",
+    "files skipped": "files",
+}
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Rows never read, rows dropped before further work, and rows purged from state.
+
+    >>> saved = {"source:cars never read": 900, "source:cars files skipped": 1, "join-1#0 dropped": 300}
+    >>> print(Savings.of(saved))
+    spared 1,200 rows, 900 of them never read
+    >>> Savings.of(saved, "join-1").dropped
+    300
+    """
+
+    never_read: int = 0
+    dropped: int = 0
+    purged: int = 0
+    row_groups: int = 0
+    files: int = 0
+
+    @classmethod
+    def of(cls, saved: Mapping[str, int], operator: str | None = None) -> Savings:
+        """All of it, or that of one operator and its inputs."""
+        counts = {f.name: 0 for f in fields(cls)}
+        for key, count in saved.items():
+            place, _, what = key.partition(" ")
+            if what in _NAMES and operator in (None, place.partition("#")[0].removesuffix(":groups")):
+                counts[_NAMES[what]] += count
+        return cls(**counts)
+
+    @property
+    def rows(self) -> int:
+        """Rows of streams that were spared work. Rows of state are another matter: they may be sums of many."""
+        return self.never_read + self.dropped
+
+    def __bool__(self) -> bool:
+        return self != Savings()
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, count: Callable[[float], str] = "{:,}".format) -> str:
+        """In a few words, with numbers as exact as wanted."""
+        never = f", {count(self.never_read)} of them never read" if self.never_read else ""
+        parts = [f"spared {count(self.rows)} rows{never}"]
+        if self.purged:
+            parts.append(f"purged {count(self.purged)} rows of state")
+        return ", ".join(parts)
+
+    def detail(self) -> str:
+        """In more words, for one operator.
+
+        >>> Savings(never_read=900, dropped=300, row_groups=4, files=1).detail()
+        '900 rows never read (4 row groups, 1 whole file), 300 dropped'
+        """
+        parts = []
+        if self.never_read:
+            skipped = [_many(self.row_groups, "row group"), _many(self.files, "whole file")]
+            said = ", ".join(s for s in skipped if s)
+            parts.append(f"{self.never_read:,} rows never read" + (f" ({said})" if said else ""))
+        if self.dropped:
+            parts.append(f"{self.dropped:,} dropped" if parts else f"{_many(self.dropped, 'row')} dropped")
+        if self.purged:
+            parts.append(f"{_many(self.purged, 'row')} of state purged")
+        return ", ".join(parts)
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}" if count else ""
