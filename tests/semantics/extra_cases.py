@@ -26,7 +26,7 @@ _TAILS = (
 @st.composite
 def extra_cases(draw: st.DrawFn, max_rows: int = 16) -> Case:
     text = draw(st.sampled_from(_HEADS)).format(n=draw(st.integers(1, 3))) + draw(st.sampled_from(_TAILS))
-    names = ("s", "t") if "t.impute" in text or "(t" in text else ("s",)
+    names = ("s", "t") if any(part in text for part in ("t.impute", "union(t", "join(t")) else ("s",)
     many = draw(st.booleans())
     feeds = tuple(draw(feeds_named(name, 1, many, max_rows // len(names), True)) for name in names)
     return Case(text, feeds)

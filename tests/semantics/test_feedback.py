@@ -144,3 +144,14 @@ def test_spark_leaves_out_the_same(spark: Any, case: Case, cut: Cut, random: Ran
     plain = on_reference(case)
     said = feedback_for(case, plain, random)
     check(case, on_spark(case, cut, spark, said), plain, said)
+
+
+@given(anything(), cuts(), st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_a_wish_changes_the_order_alone(case: Case, cut: Cut, random: Random) -> None:
+    plain = on_reference(case)
+    wishes = {n: [t.replace("not ", "prefer ", 1) for t in ts] for n, ts in feedback_for(case, plain, random).items()}
+    found = on_kernels(case, cut, wishes)
+    assert difference(plain.rows, found.rows) == ([], [])
+    assert found.letters == plain.letters
+    assert_grammatical(found)
