@@ -1,0 +1,115 @@
+"""The known cases of feedback, run on the engine: what must go, and what must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend import on_kernels, on_reference
+from case import Case, Cut, Feed
+
+#: One event or punctuation an epoch, so that "before" and "after" are what they say.
+ONE = Cut(file_rows=1, max_rows=1, overlap=False)
+PROBES = "wid int, speed double, id int"
+
+
+def feed(name: str, schema: str, *items: Any, promises: str = ".punctuated().ends()") -> Feed:
+    names = [a.split()[0] for a in schema.split(", ")]
+    rows = (
+        item if isinstance(item, str) else dict(zip(names, (*item, n), strict=True)) for n, item in enumerate(items)
+    )
+    return Feed(name, tuple(("", row) for row in rows), promises, schema=schema)
+
+
+def windows(aggregate: str, *items: Any) -> Case:
+    return Case(f"s.group_by('wid').agg(y='{aggregate}(speed)')", (feed("s", PROBES, *items),))
+
+
+def rows(case: Case, said: dict[int, list[str]], cut: Cut = ONE) -> list[tuple[Any, ...]]:
+    return sorted((tuple(r.values()) for r in on_kernels(case, cut, said).rows), key=repr)
+
+
+def test_average_groups_are_purged_blocked_and_passed_on() -> None:
+    case = windows("avg", (4, 50.0), (30, 10.0), (4, 52.0), (30, 20.0), "[4, *, *]", "[30, *, *]")
+    found = on_kernels(case, ONE, {1: ["not [< 20, *]"]})
+    assert [r["wid"] for r in found.rows] == [30]
+    assert found.saved["aggregate-1 purged"] == 1
+    assert found.saved.get("source:s dropped", 0) + found.saved.get("source:s never read", 0) == 1
+
+
+def test_an_average_may_still_fall() -> None:
+    """Window 4 stands at 51 when somebody says that 50 and more is of no interest; it ends at 34."""
+    case = windows("avg", (4, 51.0), (4, 17.0), "[4, *, *]")
+    assert rows(case, {1: ["not [*, >= 50]"]}) == [(4, 34.0)]
+
+
+def test_an_average_that_is_ignored_when_it_is_complete() -> None:
+    case = windows("avg", (4, 51.0), (5, 20.0), "[4, *, *]", "[5, *, *]")
+    assert rows(case, {1: ["not [*, >= 50]"]}) == [(5, 20.0)]
+
+
+def test_a_maximum_can_only_rise() -> None:
+    """Window 4 is doomed at once, and does not form again from smaller values; window 5 is when it gets there."""
+    events = [(4, 60), (5, 20), (4, 10), (5, 55), (6, 30), (4, 5), (5, 1)]
+    # Whole numbers: the maximum of others may become NaN, which nothing matches.
+    case = Case(
+        "s.group_by('wid').agg(y='max(speed)')",
+        (feed("s", PROBES.replace("double", "int"), *events, "[4, *, *]", "[5, *, *]", "[6, *, *]"),),
+    )
+    found = on_kernels(case, ONE, {1: ["not [*, >= 50]"]})
+    assert [tuple(r.values()) for r in found.rows] == [(6, 30)]
+    assert found.saved["aggregate-1 purged"] == 2
+    assert found.saved.get("source:s dropped", 0) + found.saved.get("source:s never read", 0) >= 2
+
+
+def test_a_minimum_below_is_not_pushed_as_a_filter_of_events() -> None:
+    """Dropping events below 10 would make 12 of the minimum of window 4."""
+    case = windows("min", (4, 12.0), (4, 3.0), (5, 11.0), "[4, *, *]", "[5, *, *]")
+    assert rows(case, {0: ["not [*, < 10]"]}) == [(5, 11.0)]
+
+
+def joined(right: list[Any], how: str = "inner") -> Case:
+    left = feed("s", "a int, b int, id int", (1, 1), (2, 1), (3, 1), (4, 1), "[*, 1, *]")
+    other = feed("t", "b int, c int, id int", *right)
+    return Case(f"s.join(t.drop('id'), 'b', {how!r}).select('a', 'b', 'c')", (left, other))
+
+
+def test_both_private_sides_drop_results_only() -> None:
+    found = rows(joined([(1, 2)]), {3: ["not [<= 3, *, 2]"]})
+    assert (4, 1, 2) in found
+
+
+def test_all_three_drop_results_only() -> None:
+    found = rows(joined([(1, 1), (1, 2)]), {0: ["not [<= 3, 1, 2]"]})
+    assert found == [(1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (4, 1, 2)]
+
+
+def test_keys_with_one_side_go_to_that_side_only() -> None:
+    found = on_kernels(joined([(1, 1), (1, 2)]), ONE, {0: ["not [<= 3, 1, *]"]})
+    assert sorted(tuple(r.values()) for r in found.rows) == [(4, 1, 1), (4, 1, 2)]
+    spared = {k.split(" ")[0] for k in found.saved}
+    assert "source:s" in spared and "source:t" not in spared
+
+
+def test_keys_go_to_both_sides() -> None:
+    found = on_kernels(joined([(1, 1), (1, 2), (7, 7)]), ONE, {0: ["not [*, 1, *]"]})
+    assert found.rows == []
+    assert {"source:s", "source:t"} <= {k.split(" ")[0] for k in found.saved}
+
+
+def test_the_padded_side_of_an_outer_join_is_left_alone() -> None:
+    """Without its partner a left event would come out padded, as it never would have."""
+    case = joined([(1, 2)], "left")
+    found = rows(case, {0: ["not [*, *, 2]"]})
+    assert found == [] and len(on_reference(case).rows) == 4
+
+
+def test_windows_that_overlap_keep_events_that_others_need() -> None:
+    """Event 9 is in the windows that start at 0 and at 5; only the first of them is ignored."""
+    schema = "ts int, v int, id int"
+    case = Case(
+        "s.window(10, slide=5).agg(n='count(*)', total='sum(v)')",
+        (feed("s", schema, (1, 1), (4, 1), (9, 1), (12, 1), promises=".disorder(0).ends()"),),
+    )
+    found = on_kernels(case, ONE, {0: ["not [<= 0, *, *]"]})
+    assert sorted(tuple(r.values()) for r in found.rows) == [(5, 2, 2), (10, 1, 1)]
+    assert sum(n for what, n in found.saved.items() if what.startswith("source:s")) >= 2
