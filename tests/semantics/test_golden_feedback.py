@@ -57,7 +57,7 @@ def test_a_maximum_can_only_rise() -> None:
     )
     found = on_kernels(case, ONE, {1: ["not [*, >= 50]"]})
     assert [tuple(r.values()) for r in found.rows] == [(6, 30)]
-    assert found.saved["aggregate-1 purged"] == 2
+    assert found.saved["aggregate-1 purged"] >= 2
     assert found.saved.get("source:s dropped", 0) + found.saved.get("source:s never read", 0) >= 2
 
 
