@@ -13,13 +13,12 @@ too many of those, further feedback is declined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
 from penstock.algebra.compact import grows
-from penstock.algebra.feedback import RECORDS, VALUES, Feedback, Intent
+from penstock.algebra.feedback import RECORDS, Feedback, Intent
 from penstock.algebra.operator import (
     Bucket,
     Impute,
@@ -38,32 +37,14 @@ from penstock.algebra.plan import Node, Plan
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.respond import respond
 from penstock.algebra.response import Response
-from penstock.algebra.restriction import Equal, OneOf, one_of, values_of
 from penstock.algebra.schema import Schema
 from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow
+from penstock.engine.records import Record, uncovered, with_record
 from penstock.engine.trail import Trail
 
 #: Combinations that are tried when several consumers have spoken.
 COMBINATIONS = 64
-
-
-@dataclass(frozen=True)
-class Record:
-    """Events to drop (or to prefer). `since` is the first epoch that does."""
-
-    pattern: Pattern
-    since: int
-    pinned: bool = False
-    sweep: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {"pattern": self.pattern.to_json(), "since": self.since, "pinned": self.pinned, "sweep": self.sweep}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any], schema: Schema) -> Record:
-        pattern = Pattern.from_json(stored["pattern"], schema)
-        return cls(pattern, stored["since"], stored["pinned"], stored["sweep"])
 
 
 Places = dict[str, tuple[Record, ...]]
@@ -121,7 +102,7 @@ class Guards:
         if len(edges) < 2 or not edge:
             return self._answer(node, pattern)
         heard = self.heard.setdefault(node_id, {})
-        heard[edge] = self._with(heard.get(edge, ()), Record(pattern, self.epoch)) or heard.get(edge, ())
+        heard[edge] = with_record(heard.get(edge, ()), Record(pattern, self.epoch)) or heard.get(edge, ())
         others = [[r.pattern for r in heard.get(e, ())] for e in edges if e != edge]
         taken = False
         for said in islice(product(*others), COMBINATIONS):
@@ -184,7 +165,7 @@ class Guards:
         for place, record, _ in wanted:
             if self._is_over(place, record.pattern):
                 continue
-            now = self._with(changed.get(place, self.places.get(place, ())), record)
+            now = with_record(changed.get(place, self.places.get(place, ())), record)
             if now is None:
                 return False
             changed[place] = now
@@ -198,28 +179,6 @@ class Guards:
         """Whether punctuation has said already that nothing more will match there."""
         said = self.over.get(self._speaker(place))
         return said is not None and said.covers(pattern)
-
-    def _with(self, records: tuple[Record, ...], new: Record) -> tuple[Record, ...] | None:
-        """The records with one more, as few as say the same; None if there is no room."""
-        if any(r.pattern.contains(new.pattern) and r.pinned >= new.pinned and r.sweep >= new.sweep for r in records):
-            return records
-        rest = []
-        for record in records:
-            if new.pattern.contains(record.pattern) and new.pinned >= record.pinned and new.sweep >= record.sweep:
-                continue
-            joined = _joined(record, new)
-            if joined is None:
-                rest.append(record)
-            else:
-                new = joined
-        while len(rest) >= RECORDS:
-            oldest = next((r for r in rest if not r.pinned), None)
-            if oldest is None:
-                return None
-            rest.remove(oldest)
-        if _size(new.pattern) > VALUES:
-            return None if new.pinned else (*rest, replace(new, pattern=_shortened(new.pattern)))
-        return (*rest, new)
 
     def _prefer(self, node_id: str, pattern: Pattern) -> None:
         """A wish travels as an assumption would, but where that stops, it does. All it changes is an order."""
@@ -236,7 +195,7 @@ class Guards:
             wishes += [Record(p, self.epoch) for sent in response.send for p in sent]
             records: tuple[Record, ...] = self.prefers.get(node_id, ())
             for wish in wishes:
-                records = self._with(records, wish) or records
+                records = with_record(records, wish) or records
             self.prefers[node_id] = records
             self._note(node_id, pattern, "taken first", "", Intent.DESIRED)
         if not node.operator.switches.propagate:
@@ -274,7 +233,7 @@ class Guards:
                 new = behind.get(self._speaker(place), ()) if places is not self.prefers else self._past(place, behind)
                 if not new:
                     continue
-                left = tuple(r for record in places[place] if (r := _uncovered(record, new)) is not None)
+                left = tuple(r for record in places[place] if (r := uncovered(record, new)) is not None)
                 if left != places[place]:
                     changed = True
                     if left:
@@ -412,58 +371,3 @@ def _did(response: Response, mounted: bool) -> str:
         *(["passes it on"] if any(response.send) else []),
     ]
     return ", ".join(parts) or "nothing"
-
-
-def _uncovered(record: Record, said: Iterable[Pattern]) -> Record | None:
-    """What is left of a record after punctuations: of a list of values those that may still come."""
-    pattern = record.pattern
-    for punctuation in said:
-        if punctuation.contains(pattern):
-            return None
-        lists = [n for n in pattern.restricted if isinstance(pattern[n], OneOf)]
-        for name in lists:
-            rest = Pattern(pattern.schema, tuple(punctuation[n] if n == name else pattern[n] for n in _names(pattern)))
-            if punctuation.contains(rest):
-                left = one_of(v for v in values_of(pattern[name]) if not punctuation[name].matches(v))
-                pattern = Pattern.by_name(
-                    pattern.schema, {n: left if n == name else pattern[n] for n in pattern.restricted}
-                )
-                if pattern.is_empty:
-                    return None
-                break
-    return record if pattern is record.pattern else replace(record, pattern=pattern)
-
-
-def _names(pattern: Pattern) -> tuple[str, ...]:
-    return pattern.schema.names
-
-
-def _joined(old: Record, new: Record) -> Record | None:
-    """One record for two that differ in the values listed for one attribute."""
-    if (old.pinned, old.sweep) != (new.pinned, new.sweep):
-        return None
-    names = [n for n in _names(old.pattern) if old.pattern[n] != new.pattern[n]]
-    if len(names) != 1:
-        return None
-    name = names[0]
-    mine, its = old.pattern[name], new.pattern[name]
-    if not isinstance(mine, Equal | OneOf) or not isinstance(its, Equal | OneOf):
-        return None
-    values = one_of((*values_of(mine), *values_of(its)))
-    pattern = Pattern.by_name(old.pattern.schema, {**{n: old.pattern[n] for n in old.pattern.restricted}, name: values})
-    if _size(pattern) > VALUES and old.pinned:
-        return None
-    return Record(pattern, new.since, old.pinned, old.sweep)
-
-
-def _size(pattern: Pattern) -> int:
-    return max((len(r.values) for r in pattern.restrictions if isinstance(r, OneOf)), default=1)
-
-
-def _shortened(pattern: Pattern) -> Pattern:
-    """A list that has become too long, halved: what is no longer dropped does no harm."""
-    short = {
-        n: one_of(pattern[n].values[-VALUES // 2 :]) if isinstance(pattern[n], OneOf) else pattern[n]  # type: ignore[attr-defined]
-        for n in pattern.restricted
-    }
-    return Pattern.by_name(pattern.schema, short)
