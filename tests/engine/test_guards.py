@@ -138,3 +138,10 @@ def test_thousands_of_epochs_with_a_feedback_each(traffic: ps.Stream, query: str
     assert largest <= RECORDS
     # This is what an epoch has to carry.
     assert len(json.dumps(guards.to_json())) < 1_000_000
+
+
+def test_a_chain_of_a_thousand_operators(traffic: ps.Stream) -> None:
+    chain = traffic
+    for n in range(1_000):
+        chain = chain.where(f"speed > {-n}")
+    assert placed(told(chain, "not [*, 3, *]")) == {"source:traffic": ["[*, 3, *]"]}

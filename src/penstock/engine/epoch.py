@@ -296,7 +296,7 @@ class Driver:
         parallelism = self.spark.sparkContext.defaultParallelism
         splits: dict[str, list[dict[str, Any]]] = {}
         # First, because it decides what need not be read. If there is nothing to do, the next plan is under it.
-        news, control = self.feedback.news, self.feedback.freeze(epoch)
+        control, news = self.feedback.freeze(epoch)
         guards = self.feedback.under(control)
         unwanted, preferred = guards.patterns, guards.preferred
         for node_id, reader in self.readers.items():

@@ -13,6 +13,7 @@ too many of those, further feedback is declined.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
@@ -83,6 +84,8 @@ class Guards:
     def tell(self, node_id: str, feedback: Feedback, edge: str = "", by: str = "") -> None:
         """Give a feedback to the operator whose output it speaks of; `edge` is the consumer's input it comes from."""
         self.trail.begin(by, feedback, self.epoch)
+        # A feedback climbs the plan operator by operator, and so do the calls here.
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 1_000 + 6 * len(self.nodes)))
         if feedback.intent is Intent.ASSUMED:
             self._assume(node_id, feedback.pattern, edge or self._only_edge(node_id))
         elif feedback.intent is Intent.DESIRED:

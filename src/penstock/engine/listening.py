@@ -49,19 +49,15 @@ class Listening:
 
     # --- taking up ----------------------------------------------------------------------------------------------
 
-    @property
-    def news(self) -> bool:
-        """Whether somebody outside has said something that no epoch knows yet."""
-        return any(name not in self._taken and name not in self.demands for name, _ in self.log.requests())
-
-    def freeze(self, epoch: int) -> int:
-        """Take up what is new; the version under which the epoch runs."""
-        requests = []
+    def freeze(self, epoch: int) -> tuple[int, bool]:
+        """Take up what is new: the version under which the epoch runs, and whether somebody outside has spoken."""
+        requests, asked = [], len(self.demands)
         for name, body in self.log.requests():
             if name not in self._taken and name not in self.demands and not self._demanded(name, body):
                 requests.append((name, body))
+        news = bool(requests) or len(self.demands) > asked
         if not requests and not self.issued and not self._covered:
-            return self.version
+            return self.version, news
         self.guards.begin(epoch)
         for issued in self.issued:
             self._take(issued)
@@ -78,7 +74,7 @@ class Listening:
         self._unwritten = body
         self._frozen[self.version] = Guards.from_json(self.guards.to_json(), self.plan)
         self.issued, self._covered = [], False
-        return self.version
+        return self.version, news
 
     def write(self) -> None:
         """Write down the version that the next plan names, unless it is there."""
