@@ -99,7 +99,8 @@ class Contest:
         if contestant.process not in self._processes:
             source = self._old() if contestant.old else None
             self._processes[contestant.process] = Process(contestant.process, source, self._folder)
-        return self._processes[contestant.process].run({**job, "mode": contestant.mode})
+        useless = job.get("epochs", 0) if contestant.mode == "told" else 0
+        return self._processes[contestant.process].run({**job, "mode": contestant.mode, "useless": useless})
 
     def rounds(
         self,

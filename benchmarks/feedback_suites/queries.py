@@ -100,7 +100,7 @@ def chain(job: Job) -> Question:
 def useless(schema: Any, epoch: int) -> str:
     """A feedback that matches nothing, different in every epoch, and over when time has got there.
 
-    >>> useless(ps.Schema.parse("window_start timestamp, top int"), 61)
+    >>> useless(ps.Schema.parse("window_start timestamp, top int", "window_start"), 61)
     "not [< '2010-02-16 10:01:00', 10061]"
     """
     later = f"< '{minute(24 * 60 + epoch)}'"
@@ -129,8 +129,6 @@ def utility(job: Job) -> Question:
             # As published: the queue is pruned, and nobody before it is told.
             mended = _switched(mended, exploit=True, propagate=False)
             clean = _switched(clean, exploit=False, propagate=False)
-            together = clean.pace(mended, on="ts", bound=LATE)
-        case "d":
             together = clean.pace(mended, on="ts", bound=LATE)
         case other:
             raise ValueError(f"suite 3 has no plan {other}")

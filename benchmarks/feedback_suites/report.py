@@ -27,8 +27,7 @@ OVERHEAD = {
 UTILITY = {
     "a": "(a) UNION",
     "b": "(b) PACE, says nothing",
-    "c": "(c) PACE, told to EXPENSIVE",
-    "d": "(d) PACE, told to all",
+    "c": "(c) PACE, tells EXPENSIVE",
 }
 LEVELS = {
     "nowhere": "(a) nobody",
