@@ -4,6 +4,10 @@ A *timeline* is a table whose first column is `arrives`. It is played twice: ite
 interpreter, and, one file per item and one item per epoch, through the engine. The query is what the Python block
 before it defines under the name `query`. With several sources each item says whose it is, `probe: ts 5, …`; with
 several source partitions, from which it comes, `from a: ts 5, …`.
+
+A *conversation* is a table whose first column is `happens`: items arrive, the consumer says something, or nothing. The
+engine plays it, one epoch a row, and has to emit, hold, save and say upstream what the row says. The reference
+interpreter, which hears no feedback, holds it to the guarantee: nothing is lost but what the consumer ignores.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import json
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +27,13 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.algebra.feedback import Feedback
 from penstock.algebra.operator import Operator, Source
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Adaptive, Files
+from penstock.engine.checkpoint import Checkpoint
 from penstock.portal.testing import local_session
 from penstock.reference.grouping import Group
 from penstock.reference.interpret import Run, Step
@@ -247,12 +254,11 @@ def _by_definition(timeline: Timeline) -> bool:
     return not any(isinstance(p, Adaptive) for s in sources.values() for p in s.promises)
 
 
-@pytest.mark.parametrize("timeline", [t for t in timelines() if _by_definition(t)], ids=str)
-def test_timeline_by_definition(timeline: Timeline) -> None:
-    query, sources = _query(timeline)
+def _by_reference(query: ps.Stream, sources: dict[str | None, Source], rows: Iterable[Row]) -> list[Step]:
+    """What the reference interpreter does about arrivals, step by step."""
     arrivals: dict[str, list[Any]] = {}
     order = []
-    for row in timeline.arrivals:
+    for row in rows:
         source = sources[row.source]
         item: Any = (
             Pattern.parse(row.arrives.removeprefix("punctuation "), source.schema)
@@ -261,8 +267,13 @@ def test_timeline_by_definition(timeline: Timeline) -> None:
         )
         arrivals.setdefault(source.name, []).append(item if row.partition is None else (row.partition, item))
         order.append(source.name)
-    run = Run(query.plan, arrivals, order=order)
-    parts = _by_row(list(run.steps()))
+    return list(Run(query.plan, arrivals, order=order).steps())
+
+
+@pytest.mark.parametrize("timeline", [t for t in timelines() if _by_definition(t)], ids=str)
+def test_timeline_by_definition(timeline: Timeline) -> None:
+    query, sources = _query(timeline)
+    parts = _by_row(_by_reference(query, sources, timeline.arrivals))
     assert len(parts) == len(timeline.rows)
     keeping = _keeping(timeline, query.plan)
     held: tuple[Any, ...] = ()
@@ -356,3 +367,121 @@ def test_timeline_in_the_engine(timeline: Timeline, tmp_path: Path, monkeypatch:
     for row, count in zip(timeline.arrivals, played.held):
         if row.holds is not None and "-1` holds" not in timeline.header:  # Of several operators one alone is shown.
             assert count == (0 if row.holds == "nothing" else len(row.holds.split(", "))), row.arrives
+
+
+# --- conversations --------------------------------------------------------------------------------------------------
+
+_TALK = re.compile(_TABLE.pattern.replace("arrives", "happens"), re.MULTILINE)
+_COLUMNS = ("emits", "holds", "saved", "guards", "says upstream")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One row of a conversation: what arrives, what the consumer says, and by column what the page says of it."""
+
+    arrivals: tuple[Row, ...]
+    said: str | None
+    cells: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Talk:
+    timeline: Timeline
+    moments: tuple[Moment, ...]
+
+    def __str__(self) -> str:
+        return str(self.timeline)
+
+
+def _moment(line: str, columns: list[str]) -> Moment:
+    happens, *cells = [[_plain(part) for part in cell.split("<br>")] for cell in _cells(line)]
+    said = [h.removeprefix("consumer: ") for h in happens if h.startswith("consumer: ")]
+    arrivals = tuple(_row(f"| {h} | nothing |") for h in happens if not h.startswith("consumer: ") and h != "nothing")
+    told = {name: [] if cell == ["nothing"] else sorted(cell) for name, cell in zip(columns, cells, strict=True)}
+    told["holds"] = [piece for cell in told.get("holds", ()) for piece in cell.split(", ")]
+    return Moment(arrivals, said[0] if said else None, told)
+
+
+def conversations() -> list[Talk]:
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for number, table in enumerate(_TALK.finditer(text), start=1):
+            code = [b[1] for b in _PYTHON.finditer(text, 0, table.start()) if "query =" in b[1] and ">>>" not in b[1]]
+            columns = [next(c for c in _COLUMNS if _plain(cell).startswith(c)) for cell in _cells(table[1])[1:]]
+            moments = tuple(_moment(line, columns) for line in table[2].splitlines())
+            found.append(Talk(Timeline(page, number, code[-1], table[1], ()), moments))
+    return found
+
+
+def _said_upstream(run: ps.Run, plan: Plan) -> list[str]:
+    """What operators have found out in the epoch that is over: `to probe: not [4, *, *]`."""
+    found = set()
+    manifest = Checkpoint(run.checkpoint).latest()
+    for issued in manifest.feedback.get("issued", ()) if manifest is not None else ():
+        node = plan[issued["node"]]
+        told = node.operator.inputs[issued["port"]]
+        names = _inputs(node.operator)
+        name = node.inputs[issued["port"]] if names == ["left", "right"] else names[issued["port"]]
+        found.add(f"to {name}: {Feedback.from_json(issued['feedback'], told.schema)}")
+    return sorted(found)
+
+
+@pytest.mark.parametrize("talk", conversations(), ids=str)
+def test_conversation_in_the_engine(talk: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    query, sources = _query(talk.timeline)
+    for source in sources.values():
+        assert isinstance(source.reader, Files)
+        (tmp_path / source.reader.path).mkdir(parents=True, exist_ok=True)
+        (tmp_path / source.reader.path / "000.json").write_text("\n")
+    number = answers = 0
+    for moment in talk.moments:
+        for row in moment.arrivals:
+            number += 1
+            _write(tmp_path, number, row, sources[row.source])
+        target = ps.memory()
+        settings = _settings() | {"trigger": "once", "buckets": 1}
+        run = query.start(target, feedback=[moment.said] if moment.said else [], **settings).wait()
+        partials = run.partials().to_pylist()[answers:]
+        answers += len(partials)
+        assert all(row.pop("partial") and row.pop("as_of_epoch") for row in partials)
+        emits = [str(Event(r)) for r in target.rows()] + [f"partial: {Event(r)}" for r in partials]
+        assert sorted(emits) == moment.cells["emits"], moment
+        assert run.progress is not None, moment
+        if "holds" in talk.timeline.header:
+            # Of a group one row for every epoch that brought it events, until they are merged.
+            events = [int((re.findall(r"\((\d+)\)$", piece) or [1])[0]) for piece in moment.cells["holds"]]
+            assert len(events) <= run.progress.state_rows <= sum(events), moment
+        if (saved := moment.cells.get("saved")) is not None:
+            assert sorted(f"{what} {n}" for what, n in run.progress.saved.items()) == saved, moment
+        if (guards := moment.cells.get("guards")) is not None:
+            assert sorted(map(str, run.guards())) == guards, moment
+        if (says := moment.cells.get("says upstream")) is not None:
+            assert _said_upstream(run, query.plan) == says, moment
+
+
+@pytest.mark.parametrize("talk", conversations(), ids=str)
+def test_conversation_keeps_the_guarantee(talk: Talk) -> None:
+    query, sources = _query(talk.timeline)
+    steps = _by_reference(query, sources, [row for moment in talk.moments for row in moment.arrivals])
+    root = query.plan.nodes[-1].id
+    plain = [item for s in steps if s.operator == root for item in s.emitted if isinstance(item, Event)]
+    shown = Counter(e for m in talk.moments for e in m.cells["emits"] if not e.startswith("partial: "))
+    told = [Feedback.parse(m.said, query.schema) for m in talk.moments if m.said]
+    ignored = [f.pattern for f in told if str(f.intent) == "not"]
+    assert not shown - Counter(map(str, plain)), "invented"
+    lost = Counter(map(str, plain)) - shown
+    if any(n.operator.kind == "pace" for n in query.plan):
+        lost.clear()  # What is too far behind depends on the epochs, which the reference interpreter does not know.
+    assert all(any(p.matches_row(e.row) for p in ignored) for e in plain if str(e) in lost), "lost"
+    keeping = _keeping(talk.timeline, query.plan)
+    if keeping is None:
+        return
+    parts = iter(_by_row(steps))
+    held: tuple[Any, ...] = ()
+    for moment in talk.moments:
+        for _ in moment.arrivals:
+            held = next((s.state for s in reversed(next(parts)) if s.operator == keeping), held)
+        known = Counter(_piece(h, _inputs(query.plan[keeping].operator)) for h in held)
+        assert not Counter(moment.cells["holds"]) - known, moment
