@@ -69,6 +69,25 @@ def test_a_measured_disorder() -> None:
 
 
 @pytest.mark.parametrize(
+    ("declared", "shown"),
+    [
+        (TRIPS.disorder("5 s"), "disorder(ts within 5 s)"),
+        (TRIPS.disorder("1 day", on="day"), "disorder(day within 1 day)"),
+        (TRIPS.punctuate(Punctuate.sorted_by("trip")), "disorder(trip within 0 ticks)"),
+        (TRIPS.punctuate(Punctuate.after("trip", "1 h")), "trip over after 1 h of ts"),
+        (TRIPS.punctuate(Punctuate.after("zone", "2 days", on="day")), "zone over after 2 days of day"),
+        (TRIPS.punctuate(Punctuate.every("90 s")), "every 1 min 30 s of ts"),
+        (
+            TRIPS.disorder(Measured(quantile=0.99, at_least="1 s", at_most="5 min")),
+            "disorder(ts as 0.99 of the events, 1 s to 5 min)",
+        ),
+    ],
+)
+def test_lengths_of_time_are_shown_as_people_write_them(declared: Stream, shown: str) -> None:
+    assert declared.operator.detail == f"trips from nothing to read yet ({shown})"
+
+
+@pytest.mark.parametrize(
     ("declare", "words"),
     [
         (lambda: TRIPS.disorder(5), ["disorder: 'ts' is a timestamp, 5 has no unit", "'5 s'"]),

@@ -215,6 +215,20 @@ def test_what_is_not_known_says_what_to_declare() -> None:
     assert of(once.group_by("k").agg(n="count(*)"), "aggregate").rows is not None
     waiting = of(stream("e", rate=1, lifetime={"k": 9}).punctuated().scheme(k="value").join(once, on="k"), "join")
     assert waiting.lacks == ("d.expect(lifetime={'k': …})",)
+    two = ps.stream("f", "t bigint, u bigint", time=["t", "u"]).disorder(5, on="u")
+    assert of(two.order_by("u"), "orderby").lacks == ("f.expect(rate=…, on='u')",)
+    assert of(two.expect(rate=1, on="u").order_by("u"), "orderby").rows is not None
+
+
+def test_what_no_declaration_would_tell_is_not_asked_for() -> None:
+    rising = stream("a").punctuated().scheme(k="up to")
+    untold = "rows unknown: how `k` of a goes with time cannot be told"
+    assert str(of(rising.order_by("k"), "orderby")) == untold
+    # The rate of b is not known either, but would not help.
+    assert str(of(rising.join(stream("b").punctuated().scheme(k="value"), on="k"), "join")) == untold
+    dated = ps.stream("c", "day date, k bigint", time="day").disorder("1 day").punctuate(ps.Punctuate.once("k"))
+    joined = of(dated.join(stream("d").punctuated().scheme(k="value"), on="k"), "join")
+    assert str(joined) == "rows unknown: its inputs have different kinds of time, which cannot be compared"
 
 
 def test_an_epoch_under_way_is_counted() -> None:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyarrow.types import is_timestamp
+from pyarrow.types import is_date, is_timestamp
 
 from penstock.algebra.duration import format_duration
 from penstock.algebra.feedback import Switches
-from penstock.algebra.source import Disorder, OnViolation, Promise, Reader
+from penstock.algebra.source import Adaptive, After, Disorder, Every, OnViolation, Promise, Reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,9 +60,26 @@ class Source(Operator):
         return f"{self.name} from {reader}{' ' + path if path else ''} ({promised})"
 
     def _shown(self, promise: Promise) -> str:
-        if isinstance(promise, Disorder) and is_timestamp(self.schema.type_of(promise.attribute)):
-            return f"disorder({promise.attribute} within {format_duration(promise.slack)})"
-        return str(promise)
+        """A promise as text, with lengths of time where its own text can only count ticks."""
+        match promise:
+            case Disorder():
+                return f"disorder({promise.attribute} within {self._extent(promise.attribute, promise.slack)})"
+            case Adaptive():
+                low, high = (self._extent(promise.attribute, t) for t in (promise.at_least, promise.at_most))
+                return f"disorder({promise.attribute} as {promise.quantile:.12g} of the events, {low} to {high})"
+            case Every():
+                return f"every {self._extent(promise.attribute, promise.period)} of {promise.attribute}"
+            case After():
+                gap = self._extent(promise.attribute, promise.gap)
+                return f"{promise.key} over after {gap} of {promise.attribute}"
+            case _:
+                return str(promise)
+
+    def _extent(self, attribute: str, ticks: int) -> str:
+        t = self.schema.type_of(attribute)
+        if is_date(t):
+            return f"{ticks} day{'s' * (ticks != 1)}"
+        return format_duration(ticks) if is_timestamp(t) else f"{ticks} tick{'s' * (ticks != 1)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow
 from penstock.contracts.bound_join import bound_join, bound_multijoin, bound_rows_join
 from penstock.contracts.flow import Tags
 from penstock.contracts.offering import weigh
-from penstock.contracts.pace import DAY, Arrivals, Pace, Term, pace_of, soonest
+from penstock.contracts.pace import DAY, Arrivals, Pace, Term, Untold, pace_of, soonest
 from penstock.contracts.pace_through import pace_behind, renamed
 from penstock.contracts.report import Report
 from penstock.contracts.size import HASH, Bound, said, widths
@@ -119,7 +119,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             elif pace.rate is None and not pace.lacks:
                 pace = replace(pace, lacks=f"the rate of {node.id}, as in bounds(…, rates={{'{node.id}': …}})")
             # Only what gets through is of use behind.
-            unknown = Term(None, f"when {node.id} passes on what it hears cannot be told")
+            unknown = Term(None, Untold(f"when {node.id} passes on what it hears cannot be told"))
             pace = replace(pace, terms={t: pace.terms.get(t, unknown) for t in verdicts[node.id].behind.promised})
         if verdicts[node.id].state == "unbounded":
             bound = Bound(None, None, None, None)  # However few keys there are at a time: what has been, stays.
@@ -322,7 +322,7 @@ def _top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
     term = soonest(closing := below.on(operator.per))
     ticks = None if term is None else term.ticks
     width = widths(operator.schema.arrow, HASH)
-    parts = [f"{operator.count:,} events"]
+    parts = [f"{operator.count:,} event{'s' * (operator.count != 1)}"]
     groups = below.together(keys)
     if keys:
         parts.insert(0, f"{groups:,} keys" if groups is not None else "? keys")

@@ -14,7 +14,7 @@ from penstock.algebra.domain import domains_behind
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import Meeting, meeting_of
 from penstock.contracts.flow import Tags
-from penstock.contracts.pace import Arrivals, Pace, Term, soonest, step_of
+from penstock.contracts.pace import Arrivals, Pace, Term, Untold, soonest, step_of
 from penstock.contracts.size import HASH, Bound, said, widths
 
 #: The inputs of each kind of join whose rows may come out unmatched, so that results wait for them to leave.
@@ -120,7 +120,7 @@ def _wait(meeting: Meeting, below: Sequence[Pace], k: int, h: int) -> Term:
     mine, its = meeting.sides[k], meeting.sides[h]
     high = meeting.reach[k, h][1]
     if below[k].clock != below[h].clock:
-        return Term(None, "streams with one kind of time: these cannot be compared")
+        return Term(None, Untold("its inputs have different kinds of time, which cannot be compared"))
     attributes = list(its.keys)
     timed = high is not None and its.time is not None and mine.time in below[k].moment
     if timed and its.time is not None:

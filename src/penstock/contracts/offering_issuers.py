@@ -52,7 +52,7 @@ def judge_top(operator: Top, below: Flow) -> Verdict:
     closing = below.described(operator.per)
     flow = replace(below, schema=operator.schema, promised=closing, finite=domains_behind(operator, [below.finite]))
     useful = tuple((0, name) for name in operator.per)
-    rows = f"at most {operator.count:,} events" + (" of each group" if operator.per else "")
+    rows = f"at most {operator.count:,} event{'s' * (operator.count != 1)}" + (" of each group" if operator.per else "")
     few = all(name in below.finite for name in operator.per)
     if closing:
         assumes = tuple(sorted(closing[ordered(closing)[0]]))

@@ -79,9 +79,15 @@ class Arrivals:
         return Arrivals(self.rate * factor, self.burst * factor, self.spread * factor, self.step)
 
 
+class Untold(str):
+    """Why something is not known, where no declaration would tell it. Any other text is what to declare."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Term:
-    """How long after its moment an event is spoken of; None if nobody told, and then what to declare.
+    """How long after its moment an event is spoken of; None if nobody told, and then what to declare, or why not.
 
     `own` marks a term that counts for events of this stream alone: `Once` ends a key with its event, but does not tell
     when that event comes to those that wait for it in another stream.
@@ -217,7 +223,7 @@ def _terms(
 
     def up_to(name: str, slack: int | None, lacks: str) -> None:
         if name != attribute:
-            slack, lacks = None, f"how `{name}` of {source.name} goes with time cannot be told"
+            slack, lacks = None, _timeless(name, source, attribute)
         ticks = None if slack is None else slack + periods.get(name, 0) * step + behind
         _add(found, frozenset({(name, "+")}), Term(ticks, lacks if ticks is None else ""))
 
@@ -261,9 +267,16 @@ def _declared(
     if attribute in rising and len(rising) == 1:
         return Term(None, f"{source.name}.expect(lag=…)") if lag is None else Term(behind)
     if rising:
-        return Term(None, f"how `{rising[0]}` of {source.name} goes with time cannot be told")
+        return Term(None, _timeless(rising[0], source, attribute))
     missing = next((n for n, _ in template if n not in lives), None)
     return Term(None, _lifetime(source, missing)) if missing is not None else Term(max(lives[n] for n, _ in template))
+
+
+def _timeless(name: str, source: Source, attribute: str | None) -> str:
+    """Of one of several times the rate may be declared; any other attribute goes as it likes."""
+    if attribute is None and name in source.schema.times:
+        return f"{source.name}.expect(rate=…, on='{name}')"
+    return Untold(f"how `{name}` of {source.name} goes with time cannot be told")
 
 
 def _lifetime(source: Source, key: str) -> str:

@@ -13,7 +13,7 @@ from penstock.algebra.operator import Pace as Pacing
 from penstock.algebra.source import Expected
 from penstock.algebra.window import LandmarkWindow, TimeWindow, Window
 from penstock.contracts.flow import Tags
-from penstock.contracts.pace import BEHIND, DAY, Pace, Term, soonest, step_of
+from penstock.contracts.pace import BEHIND, DAY, Pace, Term, Untold, soonest, step_of
 
 
 def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
@@ -94,7 +94,7 @@ def _paced(operator: Pacing, below: Sequence[Pace]) -> Pace:
     """
     union = _union(operator, below)
     own: Tags = frozenset({(operator.on, "+")})
-    term = Term(None, f"how `{operator.on}` of what is paced goes with time cannot be told")
+    term = Term(None, Untold(f"how `{operator.on}` of what is paced goes with time cannot be told"))
     if union.clock is not None and operator.on in union.moment and all(map(_at_once, operator.inputs)):
         rates = [(i, p.rate.rate) for i, p in zip(operator.inputs, below, strict=True) if p.rate is not None]
         behind = [max(math.ceil(BEHIND / rate), *_lags(i), 0) for i, rate in rates if rate]

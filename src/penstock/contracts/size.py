@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.algebra.duration import format_duration
-from penstock.contracts.pace import Pace
+from penstock.contracts.pace import Pace, Untold
 
 #: Bytes of a text: what is taken for its characters, and the offset beside them.
 TEXT = 24 + 4
@@ -49,6 +49,9 @@ class Bound:
         at most 7,000 rows (500 keys × 14 windows), 280 kB; results within 5 s
         """
         if self.rows is None:
+            # Where one thing cannot be told, to declare the others would not help.
+            if untold := [x for x in self.lacks if isinstance(x, Untold)]:
+                return f"rows unknown: {' and '.join(untold)}"
             return f"rows unknown: declare {' and '.join(self.lacks)}" if self.lacks else "no bound"
         why = f" ({self.why})" if self.why else ""
         size = "" if self.bytes is None else f", {size_text(self.bytes)}"
