@@ -102,6 +102,30 @@ def test_a_line_per_epoch_for_pipes() -> None:
     assert plain_line(replace(EPOCH, frontier={"traffic": "end"}, dead={})).endswith("traffic to end")
 
 
+def test_feedback_is_shown_when_there_is_some() -> None:
+    view = View("slow.py")
+    view.take(EPOCH)
+    assert "feedback" not in drawn(view) and "feedback" not in plain_line(EPOCH)
+    told = replace(
+        EPOCH,
+        guards=3,
+        saved={"source:cars never read": 9_000, "join-1#0 dropped": 3_000},
+        total_saved={
+            "source:cars never read": 900_000,
+            "source:cars row groups skipped": 7,
+            "select-1 dropped": 300_000,
+        },
+    )
+    view.take(told)
+    text = drawn(view)
+    assert "3 guards" in text and "spared 1.2 M rows, 900 k of them never read · 12 k this epoch" in text
+    assert plain_line(told).endswith(", feedback: 3 guards, spared 12,000 rows, 9,000 of them never read")
+    assert plain_line(replace(told, saved={}, guards=1)).endswith(", feedback: 1 guard")
+    # What was saved stays, though punctuation has covered the last guard.
+    view.take(replace(told, guards=0, saved={}))
+    assert "0 guards" in drawn(view) and "this epoch" not in drawn(view)
+
+
 def test_sparkline_keeps_its_width() -> None:
     assert sparkline([]) == ""
     assert sparkline([0.0, 0.0]) == "▁▁"

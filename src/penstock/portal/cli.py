@@ -11,11 +11,10 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 from rich.console import Console
-from rich.table import Table
 
 import penstock
 from penstock.algebra.pattern import Pattern
-from penstock.engine.admission import admit, insisted
+from penstock.engine.admission import admit
 from penstock.engine.run import BESIDE_SINK, parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
@@ -23,6 +22,7 @@ from penstock.engine.storage import below
 from penstock.errors import UserError
 from penstock.portal.complaint import complaining
 from penstock.portal.live import short_bytes, short_time
+from penstock.portal.savings import Savings
 from penstock.portal.script import Script, check_sources, load
 from penstock.portal.watch import Watch, choose_mode, say_json
 
@@ -140,6 +140,8 @@ def _print_summary(s: dict[str, Any]) -> None:
     )
     if s["dead"]:
         print("dead letters: " + ", ".join(f"{reason} {count:,}" for reason, count in sorted(s["dead"].items())))
+    if spared := Savings.of(s["saved"]):
+        print(f"feedback: {spared}")
     for file in s["waiting"]:
         print(f"not read: {file}")
 
@@ -150,13 +152,30 @@ def _print_summary(s: dict[str, Any]) -> None:
 @app.command()
 @complaining
 def explain(
-    file: File,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE.py[:NAME]", help="A query file; with --run it may be left out.")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="A checkpoint: with the feedback on the edges.")
+    ] = None,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Draw a Mermaid flow chart.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="The operators alone, without punctuation.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the plan of a query: operators, the punctuations that will flow, and what each releases on them."""
+    """Show the plan of a query: operators, the punctuations that will flow, and what each releases on them.
+
+    With --run, what its consumers and operators have told each other, where that stopped and why, and what it saved.
+    """
+    if run is not None:
+        from penstock.portal.explain_run import show
+
+        if mermaid:
+            raise UserError("--mermaid with --run", hint="leave out one of them")
+        show(run, file, plain=plain, as_json=as_json, quiet=quiet)
+        return
+    if file is None:
+        raise UserError("no query file", hint="penstock explain FILE.py, or penstock explain --run RUN")
     from penstock.algebra.forecast import forecast, releases
 
     script = load(file)
@@ -263,66 +282,39 @@ def state(
     quiet: Quiet = False,
 ) -> None:
     """Show the state of a query, running or not; nothing is changed."""
-    from penstock.portal.show import Snapshot, ask
+    from penstock.portal.show_state import show
 
-    if query is not None:
-        answer = ask(checkpoint, query)
-        if not quiet:
-            _print_table(answer, as_json)
-        return
-    snapshot = Snapshot.open(checkpoint)
-    units, frontiers = snapshot.units(), snapshot.frontiers()
-    manifest = snapshot.manifest
-    if quiet:
-        return
-    if as_json:
-        say_json(
-            {
-                "checkpoint": snapshot.storage.url,
-                "epoch": manifest.epoch,
-                "totals": manifest.totals,
-                "units": [asdict(u) for u in units],
-                "frontiers": [asdict(f) for f in frontiers],
-                "ended": list(manifest.ended),
-                "allowed_unbounded": insisted(snapshot.storage),
-            }
-        )
-        return
-    out = Console()
-    grid = Table("operator", title=f"{snapshot.storage.url}: after epoch {manifest.epoch}", title_justify="left")
-    for name in ("bucket", "group", "runs", "rows", "bytes", "age (epochs)"):
-        grid.add_column(name, justify="right")
-    grid.add_column("waits for", overflow="fold")
-    for u in units:
-        size = short_bytes(u.bytes)
-        counts = (u.bucket, u.group, u.runs)
-        grid.add_row(u.operator, *map(str, counts), f"{u.rows:,}", size, str(u.age), u.waits)
-    grid.add_section()
-    size = short_bytes(sum(u.bytes for u in units))
-    grid.add_row("all", "", "", str(sum(u.runs for u in units)), f"{sum(u.rows for u in units):,}", size, "", "")
-    out.print(grid)
-    ahead = Table("operator", "attribute", "complete", title="frontiers", title_justify="left")
-    for f in frontiers:
-        ahead.add_row(f.operator, f.attribute, f.reached)
-    out.print(ahead)
-    totals = manifest.totals
-    dead = ", ".join(f"{reason} {count:,}" for reason, count in sorted(totals.get("dead", {}).items())) or "none"
-    print(f"rows in {totals.get('rows_in', 0):,}, out {totals.get('rows_out', 0):,}, dead letters: {dead}")
-    if (allowed := insisted(snapshot.storage)) is not None:
-        print(f"allowed to grow for ever ({', '.join(allowed['operators'])}): {allowed['reason']}")
+    show(checkpoint, query, as_json=as_json, quiet=quiet)
 
 
-def _print_table(table: pa.Table, as_json: bool, limit: int = 200) -> None:
-    if as_json:
-        for row in table.to_pylist():
-            say_json(row)
-        return
-    grid = Table(*table.column_names)
-    for row in table.slice(0, limit).to_pylist():
-        grid.add_row(*("" if v is None else str(v) for v in row.values()))
-    Console().print(grid)
-    shown = f", the first {limit} shown" if table.num_rows > limit else ""
-    print(f"{table.num_rows:,} rows{shown}")
+@app.command()
+@complaining
+def feedback(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The checkpoint folder, or the folder of a file sink.")],
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TEXT",
+            help="'not […]': ignored from now on; 'prefer […]': wanted first; 'now […]': wanted as they are. "
+            "Without: show what is in force.",
+        ),
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="OPERATOR", help="It speaks of what leaves this operator.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Seconds to wait for the answer (60), or until it is taken up (10).")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell a run what its consumers ignore, want first, or want now; or show what it has been told."""
+    from penstock.portal.feedback import give, show
+
+    if text is not None:
+        give(run, text, to=to, timeout=timeout, as_json=as_json, quiet=quiet)
+    elif to is not None:
+        raise UserError(f"--to {to}: and what?", hint=f"penstock feedback {run} 'not […]' --to {to}")
+    else:
+        show(run, as_json=as_json, quiet=quiet)
 
 
 # --- the machine, the demo, the benchmark ---------------------------------------------------------------------------

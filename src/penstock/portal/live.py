@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.engine.progress import Progress
+from penstock.portal.savings import Savings
 
 BARS = "▁▂▃▄▅▆▇█"
 #: Lag behind the clock beyond which the events are plainly history that is being replayed.
@@ -197,6 +198,8 @@ class View:
         dead = sum(p.total_dead.values())
         reasons = " · ".join(f"{reason} {count:,}" for reason, count in sorted(p.total_dead.items()))
         grid.add_row("dead", Text(f"{dead:,}", style="yellow" if dead else ""), Text(reasons, style="yellow"))
+        if p.guards or p.total_saved:
+            grid.add_row("feedback", _guards(p), _spared(p))
         body: list[RenderableType] = [grid]
         body += [Text(f"waiting for {w}", style="dim") for w in p.waiting[:3]]
         heading = f"{self.title} · epoch {p.epoch} · {self.stage} {short_time(self.elapsed)}"
@@ -224,7 +227,20 @@ def plain_line(p: Progress) -> str:
             parts.append(f"{name} to {_to_second(frontier)}{behind}")
     if p.dead:
         parts.append("dead: " + " ".join(f"{reason} {count:,}" for reason, count in sorted(p.dead.items())))
+    if p.guards or p.saved:
+        parts.append(f"feedback: {_guards(p)}" + (f", {spared}" if (spared := Savings.of(p.saved)) else ""))
     return ", ".join(parts)
+
+
+def _guards(p: Progress) -> str:
+    return f"{p.guards} guard{'' if p.guards == 1 else 's'}"
+
+
+def _spared(p: Progress) -> str:
+    """What feedback has saved in all, and in the last epoch."""
+    now = Savings.of(p.saved)
+    this = f" · {short_count(now.rows)} this epoch" if now.rows else ""
+    return Savings.of(p.total_saved).text(short_count) + this
 
 
 def _to_second(stamp: str) -> str:

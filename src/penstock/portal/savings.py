@@ -54,12 +54,18 @@ class Savings:
         return self.text()
 
     def text(self, count: Callable[[float], str] = "{:,}".format) -> str:
-        """In a few words, with numbers as exact as wanted."""
-        never = f", {count(self.never_read)} of them never read" if self.never_read else ""
-        parts = [f"spared {count(self.rows)} rows{never}"]
+        """In a few words, with numbers as exact as wanted.
+
+        >>> print(Savings(purged=5), Savings(), sep="; ")
+        purged 5 rows of state; spared nothing
+        """
+        parts = []
+        if self.rows:
+            never = f", {count(self.never_read)} of them never read" if self.never_read else ""
+            parts.append(f"spared {count(self.rows)} {_rows(self.rows)}{never}")
         if self.purged:
-            parts.append(f"purged {count(self.purged)} rows of state")
-        return ", ".join(parts)
+            parts.append(f"purged {count(self.purged)} {_rows(self.purged)} of state")
+        return ", ".join(parts) or "spared nothing"
 
     def detail(self) -> str:
         """In more words, for one operator.
@@ -71,12 +77,16 @@ class Savings:
         if self.never_read:
             skipped = [_many(self.row_groups, "row group"), _many(self.files, "whole file")]
             said = ", ".join(s for s in skipped if s)
-            parts.append(f"{self.never_read:,} rows never read" + (f" ({said})" if said else ""))
+            parts.append(f"{_many(self.never_read, 'row')} never read" + (f" ({said})" if said else ""))
         if self.dropped:
             parts.append(f"{self.dropped:,} dropped" if parts else f"{_many(self.dropped, 'row')} dropped")
         if self.purged:
             parts.append(f"{_many(self.purged, 'row')} of state purged")
         return ", ".join(parts)
+
+
+def _rows(count: int) -> str:
+    return "row" if count == 1 else "rows"
 
 
 def _many(count: int, thing: str) -> str:

@@ -9,7 +9,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -171,11 +172,20 @@ class Watch:
             "total_rows_in": totals.get("rows_in", 0),
             "total_rows_out": totals.get("rows_out", 0),
             "dead": dict(dead),
+            "saved": _added_up(run.history),
             "state_rows": last.state_rows if last is not None else 0,
             "peak_state_rows": self.view.peak_rows,
             "peak_state_bytes": self.view.peak_bytes,
             "waiting": waiting,
         }
+
+
+def _added_up(history: Iterable[Progress]) -> dict[str, int]:
+    """What feedback has spared in this run."""
+    total: Counter[str] = Counter()
+    for progress in history:
+        total.update(progress.saved)
+    return dict(total)
 
 
 def say_json(body: Mapping[str, Any]) -> None:
