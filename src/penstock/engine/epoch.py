@@ -159,7 +159,7 @@ class Driver:
         self.behind: dict[str, tuple[Pattern, ...]] = {}
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
         self.gone: list[str] = []
-        self.feedback = Listening(self.plan, self.checkpoint.storage)
+        self.feedback = Listening(self.plan, self.checkpoint.storage, self.checkpoint.warnings)
         self.planned = 0
         self.stored: dict[int, EpochPlan] = {}
         self._trouble = None

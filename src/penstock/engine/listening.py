@@ -30,7 +30,7 @@ Issued = dict[str, Any]
 class Listening:
     """The feedback of one run."""
 
-    def __init__(self, plan: Plan, storage: Storage) -> None:
+    def __init__(self, plan: Plan, storage: Storage, warnings: list[str] | None = None) -> None:
         self.plan = plan
         self.log = ControlLog(storage)
         self.nodes = {n.id: n for n in plan.nodes}
@@ -41,7 +41,8 @@ class Listening:
         #: Demands that wait for an answer; their requests stay until they have one, so that a crash loses none.
         self.demands: dict[str, Feedback] = {}
         self.epoch = 0
-        self.refused: list[str] = []
+        #: Messages that could not be read are told here.
+        self.warnings = [] if warnings is None else warnings
         self._frozen: dict[int, Guards] = {0: Guards(plan)}
         self._covered = False
         self._taken: list[str] = []
@@ -92,7 +93,7 @@ class Listening:
             return node_id, Feedback.parse(body["text"], self.nodes[node_id].operator.schema)
         except (KeyError, UserError) as error:
             # It was checked where it was said; another version of the program may see it differently.
-            self.refused.append(f"feedback {body.get('text')!r} to {node_id}: {error}")
+            self.warnings.append(f"feedback {body.get('text')!r} to {node_id}: {error}")
             return None
 
     def _demanded(self, name: str, body: Mapping[str, Any]) -> bool:
