@@ -22,26 +22,28 @@ import json
 import os
 import platform
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.feedback_suites.air import write as write_flights
-from benchmarks.feedback_suites.contest import BEFORE, Contest, Contestant, ratio, summary
+from benchmarks.feedback_suites.contest import BEFORE, Contest, Contestant, Length, Series, ratio, summary
 from benchmarks.feedback_suites.picture import draw
 from benchmarks.feedback_suites.queries import LEVELS, UNWANTED
 from benchmarks.feedback_suites.report import write_markdown
 from benchmarks.feedback_suites.traffic import DAY, Traffic
 from benchmarks.feedback_suites.traffic import write as write_traffic
-from benchmarks.joins.turn import Answer, Job
+from benchmarks.joins.turn import Job
 
 RESULTS = Path(__file__).parent / "results"
 SUITES = ("1", "2", "3", "4", "5", "flights")
 
 OLD = Contestant("before", process="before", old=True)
 OLD_AGAIN = Contestant("before, again", process="before-again", old=True)
-IDLE = Contestant("idle")
-TOLD = Contestant("told", mode="told")
+# Each in a process of its own: whoever shares one runs twice as often and is warm the sooner.
+IDLE = Contestant("idle", process="idle")
+TOLD = Contestant("told", process="told", mode="told")
 NOT_TOLD = Contestant("without")
 WITH = Contestant("with", mode="told")
 
@@ -54,7 +56,7 @@ class Size:
     dirty_minutes: int = DAY // 2
     rows: int = 27_000
     """Reports in an epoch: an hour of them."""
-    runs: int = 20
+    length: Length = field(default_factory=Length)
     months: tuple[int, ...] = tuple(range(1, 13))
     flights: int = 40
     """Flights in an epoch: about an hour of them."""
@@ -66,7 +68,7 @@ class Size:
     """Flights: rows that the expensive function gets in an epoch."""
 
 
-QUICK = Size(minutes=120, dirty_minutes=20, rows=4_500, runs=2, months=(2,))
+QUICK = Size(minutes=120, dirty_minutes=20, rows=4_500, length=Length(1, 2, 1), months=(2,))
 
 
 @dataclass
@@ -77,7 +79,6 @@ class Bench:
     size: Size
     data: Path
     results: Path
-    generation: int
     control: bool
     record: dict[str, Any] = field(default_factory=dict)
 
@@ -89,32 +90,42 @@ class Bench:
     def _note(self, told: str) -> None:
         print(f"  {told}", flush=True)
 
-    def _rounds(self, contestants: tuple[Contestant, ...], job: Job, name: str) -> dict[str, list[Answer]]:
-        return self.contest.rounds(
-            contestants, job, self.size.runs, lambda told: self._note(f"{name} {told}"), self.generation
+    def _rounds(
+        self,
+        contestants: tuple[Contestant, ...],
+        suite: str,
+        jobs: dict[str, Job],
+        after: Callable[[str, Series], None],
+    ) -> None:
+        def write(name: str, series: Series) -> None:
+            after(name, series)
+            self.write()
+
+        self.contest.rounds(
+            contestants, jobs, self.size.length, lambda told: self._note(f"suite {suite}: {told}"), write
         )
 
     # --- what it costs ------------------------------------------------------------------------------------------
 
     def suite_1(self) -> None:
         there = (OLD, *((OLD_AGAIN,) if self.control else ()), IDLE, TOLD)
-        for plan in ("a", "b", "c"):
-            self._compare("1", plan, self._rounds(there, self._overhead("1", plan), f"suite 1 ({plan})"), OLD.name)
+        jobs = {plan: self._overhead("1", plan) for plan in ("a", "b", "c")}
+        self._rounds(there, "1", jobs, lambda plan, series: self._compare("1", plan, series, OLD.name))
 
     def suite_2(self) -> None:
-        for length in ("1", "5", "10", "15"):
-            series = self._rounds((IDLE, TOLD), self._overhead("2", length), f"suite 2 ({length})")
-            self._compare("2", length, series, IDLE.name)
+        jobs = {length: self._overhead("2", length) for length in ("1", "5", "10", "15")}
+        self._rounds((IDLE, TOLD), "2", jobs, lambda plan, series: self._compare("2", plan, series, IDLE.name))
 
     def _overhead(self, suite: str, plan: str) -> Job:
         epochs = -(-self.size.minutes * Traffic().a_minute // self.size.rows)
         return {"suite": suite, "plan": plan, "data": self.traffic(), "rows": self.size.rows, "epochs": epochs}
 
-    def _compare(self, suite: str, plan: str, series: dict[str, list[Answer]], base: str) -> None:
-        out = {r["rows_out"] for runs in series.values() for r in runs}
+    def _compare(self, suite: str, plan: str, series: Series, base: str) -> None:
+        out = {(r["rows_out"], r["epochs"]) for runs in series.values() for r in runs}
         if len(out) != 1:
-            raise SystemExit(f"suite {suite} ({plan}): the contestants do not agree: {out}")
-        told: dict[str, Any] = {"rows_out": out.pop(), "epochs": series[base][0]["epochs"], "series": {}}
+            raise SystemExit(f"suite {suite} ({plan}): the contestants do not agree on results and epochs: {out}")
+        ((rows, epochs),) = out
+        told: dict[str, Any] = {"rows_out": rows, "epochs": epochs, "series": {}}
         for name, runs in series.items():
             told["series"][name] = {
                 "seconds": summary(runs),
@@ -122,10 +133,9 @@ class Bench:
                 "ratio": ratio(runs, series[base]),
                 "ratio cpu": ratio(runs, series[base], "cpu"),
                 "guards": max(r["guards"] for r in runs),
-                "runs": [{k: r[k] for k in ("seconds", "cpu", "epochs")} for r in runs],
+                "runs": [{k: r[k] for k in ("seconds", "cpu", "generation")} for r in runs],
             }
         self.record.setdefault(suite, {})[plan] = told
-        self.write()
 
     # --- useful work ----------------------------------------------------------------------------------------------
 
@@ -163,32 +173,29 @@ class Bench:
             told["exact"] = told["operators"] == told["expected"] and plain["rows_out"] == counted["rows_out"]
             found["levels"][level] = told
             self._note(f"suite 4 ({level}) {told['operators']} {'as expected' if told['exact'] else 'NOT AS EXPECTED'}")
-        series = self._levels(job)
-        for level, runs in series.items():
-            found["levels"][level] |= {"seconds": summary(runs), "ratio": ratio(runs, series[LEVELS[0]])}
-        self.write()
+        there = tuple(Contestant(level, mode="told", plan=level) for level in LEVELS)
 
-    def _levels(self, job: Job) -> dict[str, list[Answer]]:
-        """All levels in turns. They differ in the plan, not in the mode."""
-        series: dict[str, list[Answer]] = {level: [] for level in LEVELS}
-        for turn in range(self.size.runs):
-            for k in range(len(LEVELS)):
-                level = LEVELS[(turn + k) % len(LEVELS)]
-                series[level].append(self.contest.run(WITH, {**job, "plan": level}))
-                self._note(f"suite 4 {turn + 1}/{self.size.runs} {level:8} {series[level][-1]['seconds']:7.2f} s")
-        return series
+        def after(_: str, series: Series) -> None:
+            for level, runs in series.items():
+                found["levels"][level] |= {"seconds": summary(runs), "ratio": ratio(runs, series[LEVELS[0]])}
+
+        self._rounds(there, "4", {"": job}, after)
 
     # --- resources --------------------------------------------------------------------------------------------------
 
     def suite_5(self) -> None:
-        for query in ("1", "2", "3"):
-            job = {"suite": "5", "plan": query, "data": self.traffic(), "rows": self.size.rows}
-            counts = {}
+        jobs = {
+            query: {"suite": "5", "plan": query, "data": self.traffic(), "rows": self.size.rows}
+            for query in ("1", "2", "3")
+        }
+        counts: dict[str, Any] = {query: {} for query in jobs}
+        for query, job in jobs.items():
             for contestant in (NOT_TOLD, WITH):
                 answer = self.contest.run(contestant, {**job, "tapped": True})
-                counts[contestant.name] = {k: answer[k] for k in ("operators", "read", "saved", "rows_out")}
-            series = self._rounds((NOT_TOLD, WITH), job, f"suite 5 (query {query})")
-            told: dict[str, Any] = {"counts": counts}
+                counts[query][contestant.name] = {k: answer[k] for k in ("operators", "read", "saved", "rows_out")}
+
+        def after(query: str, series: Series) -> None:
+            told: dict[str, Any] = {"counts": counts[query]}
             for name, runs in series.items():
                 told[name] = {
                     "seconds": summary(runs),
@@ -200,7 +207,8 @@ class Bench:
                     "rows_out": runs[-1]["rows_out"],
                 }
             self.record.setdefault("5", {})[query] = told
-            self.write()
+
+        self._rounds((NOT_TOLD, WITH), "5", jobs, after)
 
     # --- flights ----------------------------------------------------------------------------------------------------
 
@@ -246,30 +254,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small data, two runs")
     parser.add_argument("--only", default="", help="suites, separated by commas")
-    parser.add_argument("--runs", type=int, default=None, help="how often each contestant runs (20)")
-    parser.add_argument("--generation", type=int, default=5, help="rounds after which processes are replaced")
+    parser.add_argument("--generations", type=int, default=None, help="how often processes are replaced (5)")
+    parser.add_argument("--rounds", type=int, default=None, help="runs of each contestant in a generation (4)")
     parser.add_argument("--no-control", action="store_true", help="suite 1 without the old code against itself")
     parser.add_argument("--before", default=BEFORE, help="the commit that knows nothing of feedback")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "penstock-bench" / "feedback")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the tables and the picture")
     given = parser.parse_args()
     size = QUICK if given.quick else Size()
-    if given.runs is not None:
-        size = Size(**{**vars(size), "runs": given.runs})
+    asked = {k: v for k, v in (("generations", given.generations), ("rounds", given.rounds)) if v is not None}
+    size = replace(size, length=replace(size.length, **asked))
     wanted = [s.strip() for s in given.only.split(",") if s.strip()] or SUITES
     for suite in wanted:
         if suite not in SUITES:
             parser.error(f"no suite {suite}: {', '.join(SUITES)}")
     contest = Contest(given.before)
-    bench = Bench(contest, size, given.data, given.results, given.generation, not given.no_control)
+    bench = Bench(contest, size, given.data, given.results, not given.no_control)
     stored = given.results / "feedback.json"
     if given.only and stored.exists():
         bench.record = json.loads(stored.read_text())  # The other suites stay as they were measured.
     machine = f"{os.cpu_count()} cores, {platform.machine()}"
-    bench.record |= {"machine": machine, "quick": given.quick, "runs": size.runs, "before": given.before}
+    bench.record |= {"machine": machine, "before": given.before}
     try:
         for suite in wanted:
             bench.record.pop(suite, None)
+            bench.record.setdefault("sizes", {})[suite] = "quick" if given.quick else "full"
             getattr(bench, f"suite_{suite}")()
     finally:
         contest.close()

@@ -17,13 +17,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from benchmarks.joins.turn import Answer, Job
 from benchmarks.measure import Peak, cpu_seconds
+
+Series = dict[str, list[Answer]]
 
 ROOT = Path(__file__).parents[2]
 BEFORE = "ea18d66"
@@ -31,13 +32,27 @@ BEFORE = "ea18d66"
 
 
 @dataclass(frozen=True)
+class Length:
+    """So many rounds in each generation of processes, after so many to warm them up."""
+
+    generations: int = 5
+    rounds: int = 4
+    warm: int = 3
+
+    @property
+    def runs(self) -> int:
+        return self.generations * self.rounds
+
+
+@dataclass(frozen=True)
 class Contestant:
-    """A name, the process it runs in (several may share one), what its jobs say, and whether it runs the old code."""
+    """A name, the process it runs in (several may share one), and what its jobs say: mode, old code, plan."""
 
     name: str
     process: str = "now"
     mode: str = "silent"
     old: bool = False
+    plan: str = ""
 
 
 class Process:
@@ -100,30 +115,38 @@ class Contest:
             source = self._old() if contestant.old else None
             self._processes[contestant.process] = Process(contestant.process, source, self._folder)
         useless = job.get("epochs", 0) if contestant.mode == "told" else 0
-        return self._processes[contestant.process].run({**job, "mode": contestant.mode, "useless": useless})
+        own = {"mode": contestant.mode, "useless": useless, **({"plan": contestant.plan} if contestant.plan else {})}
+        return self._processes[contestant.process].run({**job, **own})
 
     def rounds(
         self,
         contestants: Sequence[Contestant],
-        job: Job,
-        runs: int,
+        jobs: Mapping[str, Job],
+        length: Length,
         note: Callable[[str], None],
-        generation: int = 5,
-    ) -> dict[str, list[Answer]]:
-        """Every contestant so many times, in turns; after each generation of rounds in new processes, warmed up."""
-        series: dict[str, list[Answer]] = {c.name: [] for c in contestants}
-        for turn in range(runs):
-            if turn % generation == 0:
-                if turn:
-                    self.close(keep=True)
-                for contestant in contestants:
+        after: Callable[[str, Series], None],
+    ) -> None:
+        """All contestants in turns, job after job, and all of it again in new processes.
+
+        `after` each generation, it is told by job what every contestant has answered so far.
+        """
+        found: dict[str, Series] = {job: {c.name: [] for c in contestants} for job in jobs}
+        for generation in range(length.generations):
+            self.close(keep=True)
+            for name, job in jobs.items():
+                for contestant in (*contestants,) * length.warm:
                     self.run(contestant, job)
-            for k in range(len(contestants)):
-                contestant = contestants[(turn + k) % len(contestants)]
-                answer = self.run(contestant, job)
-                series[contestant.name].append(answer)
-                note(f"{turn + 1}/{runs} {contestant.name:24} {answer['seconds']:7.2f} s, CPU {answer['cpu']:6.2f} s")
-        return series
+                for turn in range(length.rounds):
+                    for k in range(len(contestants)):
+                        # A different order each time, so that nobody always runs after the same neighbour.
+                        contestant = contestants[(turn + k) % len(contestants)]
+                        answer = {**self.run(contestant, job), "generation": generation}
+                        found[name][contestant.name].append(answer)
+                        note(
+                            f"{name} {generation * length.rounds + turn + 1}/{length.runs} {contestant.name:14} "
+                            f"{answer['seconds']:7.2f} s, CPU {answer['cpu']:6.2f} s"
+                        )
+                after(name, found[name])
 
     def _old(self) -> Path:
         """The source as it was before, taken out of the repository."""
@@ -159,12 +182,17 @@ def summary(runs: Sequence[Answer], what: str = "seconds") -> dict[str, float]:
 def ratio(runs: Sequence[Answer], base: Sequence[Answer], what: str = "seconds") -> dict[str, float]:
     """How many times the base, round by round: the geometric mean, its standard error as a factor, and the quartiles.
 
+    Rounds of one generation have their processes in common, so it is generations that are independent of each other.
+
     >>> found = ratio([{"seconds": 2.0}, {"seconds": 4.0}], [{"seconds": 1.0}, {"seconds": 2.0}])
     >>> found["mean"], found["error"]
     (2.0, 0.0)
     """
     logs = [math.log(float(r[what]) / float(b[what])) for r, b in zip(runs, base, strict=True)]
-    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
+    generations = [r.get("generation", 0) for r in runs]
+    means = [statistics.fmean(x for x, g in zip(logs, generations) if g == k) for k in sorted(set(generations))]
+    apart = means if len(means) > 2 else logs
+    error = statistics.stdev(apart) / math.sqrt(len(apart)) if len(apart) > 1 else 0.0
     low, _, high = statistics.quantiles(logs, n=4, method="inclusive") if len(logs) > 1 else [logs[0]] * 3
     return {
         "mean": math.exp(statistics.fmean(logs)),
@@ -173,6 +201,3 @@ def ratio(runs: Sequence[Answer], base: Sequence[Answer], what: str = "seconds")
         "low": math.exp(low),
         "high": math.exp(high),
     }
-
-
-Record = dict[str, Any]

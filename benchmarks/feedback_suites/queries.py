@@ -97,13 +97,13 @@ def chain(job: Job) -> Question:
     return Question(stream)
 
 
-def useless(schema: Any, epoch: int) -> str:
-    """A feedback that matches nothing, different in every epoch, and over when time has got there.
+def useless(schema: Any, epoch: int, until: int) -> str:
+    """A feedback that matches nothing, different in every epoch, and over when time has got to a minute of the data.
 
-    >>> useless(ps.Schema.parse("window_start timestamp, top int", "window_start"), 61)
-    "not [< '2010-02-16 10:01:00', 10061]"
+    >>> useless(ps.Schema.parse("window_start timestamp, top int", "window_start"), 61, 100)
+    "not [< '2010-02-15 10:40:00', 10061]"
     """
-    later = f"< '{minute(24 * 60 + epoch)}'"
+    later = f"< '{minute(until)}'"
     first, *others = schema.names
     if schema.times[:1] == (first,):
         return f"not [{later}, {10_000 + epoch}{', *' * (len(others) - 1)}]"

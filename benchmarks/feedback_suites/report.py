@@ -44,12 +44,16 @@ QUERIES = {
 
 
 def write_markdown(record: Record, path: Path) -> None:
-    lines = [f"Machine: {record['machine']}. Up to {record['runs']} runs of each contestant, in turns."]
-    lines += ["**Small data: the counts are not the published ones.**"] if record.get("quick") else []
+    lines = [
+        f"Machine: {record['machine']}. Contestants take turns. Seconds are means of their runs (σ, fastest–slowest); "
+        "a ratio is the geometric mean over the rounds, ± two standard errors (middle half of the rounds)."
+    ]
     makers = {"1": _overhead, "2": _chain, "3": _utility, "4": _aggressiveness, "5": _resources, "flights": _flights}
     for suite, make in makers.items():
         if record.get(suite):
-            lines += ["", *make(record[suite])]
+            small = record["sizes"][suite] == "quick"
+            heading, *rest = make(record[suite])
+            lines += ["", f"{heading} (small data)" if small else heading, *rest]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -65,6 +69,12 @@ def _time(told: Record) -> str:
 def _ratio(told: Record) -> str:
     """The ratio with two standard errors, and where the middle half of the rounds lies."""
     return f"{told['mean']:.3f} ± {2 * told['error'] * told['mean']:.3f} ({told['low']:.2f}–{told['high']:.2f})"
+
+
+def _rounds(told: Record) -> str:
+    """How many rounds, and how many epochs a run has."""
+    first = next(iter(told["series"].values()))
+    return f"{len(first['runs'])} of {told['epochs']} epochs"
 
 
 def _verdict(told: Record) -> str:
@@ -103,8 +113,9 @@ def _overhead(suite: Record) -> list[str]:
                     "" if name.startswith("before") else _verdict(series["ratio cpu"]),
                 ]
             )
-    head = ("plan", "", "seconds, mean", "× before, by the clock", "× before, CPU", f"target {TARGET:.0%}")
-    return ["### 1: what it costs to be able to listen", "", *_table(head, rows)]
+    head = ("plan", "", "seconds", "× before, by the clock", "× before, CPU", f"target {TARGET:.0%}")
+    runs = [_rounds(told) for told in suite.values()]
+    return ["### 1: what it costs to be able to listen", "", f"Rounds: {', '.join(runs)}.", "", *_table(head, rows)]
 
 
 def _chain(suite: Record) -> list[str]:
@@ -136,7 +147,8 @@ def _chain(suite: Record) -> list[str]:
         "ratio, CPU",
         f"target {TARGET:.0%}",
     )
-    return ["### 2: what it costs to pass feedback on", "", *_table(head, rows)]
+    runs = [_rounds(told) for told in suite.values()]
+    return ["### 2: what it costs to pass feedback on", "", f"Rounds: {', '.join(runs)}.", "", *_table(head, rows)]
 
 
 def _utility(suite: Record) -> list[str]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import penstock as ps
 from benchmarks.feedback_suites.expensive import Ledger, Tap
 from benchmarks.feedback_suites.queries import build, useless
+from benchmarks.feedback_suites.traffic import Traffic
 from benchmarks.joins.turn import Answer, Job, take_turns
 
 MINUTE = 60_000_000
@@ -61,7 +62,9 @@ def run(spark: Any, job: Job) -> Answer:
             stamps.append(time.perf_counter())
             # Not after the last two: what no epoch has taken up yet would get one of its own.
             if progress.epoch <= job.get("useless", 0) - 2 and running:
-                running[0].feedback(useless(question.query.schema, progress.epoch))
+                # It holds for the next epochs, in which nobody can know yet that it is of no use.
+                until = (progress.epoch + 3) * job["rows"] // Traffic().a_minute
+                running[0].feedback(useless(question.query.schema, progress.epoch, until))
 
         told = {"feedback": list(question.feedback)} if question.feedback else {}
         began = time.perf_counter()
