@@ -110,7 +110,7 @@ def _is_unwanted(row: Row, response: Response, input: int) -> bool:
 class TalkingRun(Run):
     """A run whose operators hear what they were told before the arrival of that number (from 1)."""
 
-    def __init__(self, plan: Plan, inputs: Mapping[str, Sequence[Any]], at: int, seed: int, **more: Any) -> None:
+    def __init__(self, plan: Plan, inputs: Mapping[str, Sequence[Any]], at: int, seed: float, **more: Any) -> None:
         super().__init__(plan, inputs, traced=False, **more)
         self.at, self.arrived, self.already = at, 0, 0
         self.ears: dict[str, Ear] = {}
