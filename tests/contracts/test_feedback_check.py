@@ -156,10 +156,11 @@ def test_a_thrifty_join_tells_what_the_other_side_has_ended() -> None:
 
 
 def test_an_impatient_join_wishes_for_keys() -> None:
-    query = timed.join(probes.disorder("1 s"), "segment", within="1 min", impatient=True)
+    query = timed.join(probes, "segment", within="1 min", impatient=True)
     (found,) = [f for f in query.check().findings if f.operator == "source:probes"]
     told = [g for g in found.feedback if g.issuer == "join-1"]
     assert [(g.feedback, g.fate) for g in told] == [("prefer [segment = …]", "stays")]
+    assert of(query, "source:cars", "join-1") == [], "what is late there is judged by the order of files"
 
 
 def test_limit_wants_nothing_more_until_the_end() -> None:

@@ -207,9 +207,10 @@ def test_wishes_are_told_too(home: Path) -> None:
     arrive(home, 1)
     ran(slow(home), home)
     assert dashboard.guards() == []
-    assert [str(w.pattern) for w in dashboard.talk().wishes] == ["[*, 1, *]"]
+    assert dashboard.talk().wishes == ()
     way = dashboard.way(receipt)
-    assert way is not None and [(s.node, s.did) for s in way] == [("source:cars", "taken first")]
+    # Its files are in the order that lateness is judged by.
+    assert way is not None and [(s.node, s.did) for s in way] == [("source:cars", "nothing")]
 
 
 def test_a_message_may_be_taken_back(home: Path) -> None:
@@ -254,4 +255,5 @@ def test_what_is_promised_anew_is_in_the_contract_of_the_next_start(home: Path) 
     (home / "kept" / CONTRACT).write_bytes(seal(changed))
     assert "no punctuation comes there" in dashboard.ignore("[<= 40, *, *]", to="source:cars").remarks[0]
     ran(slow(home), home)
-    assert dashboard.ignore("[<= 40, *, *]", to="source:cars").remarks == ()
+    (inside,) = dashboard.ignore("[<= 40, *, *]", to="source:cars").remarks
+    assert inside.startswith("operators behind source:cars may need")

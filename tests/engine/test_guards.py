@@ -96,7 +96,14 @@ def test_what_is_stored_is_what_was_there(traffic: ps.Stream) -> None:
     guards = told(query, "not [< 20, *, *]", "not [*, 3, >= 9]", "prefer [*, 3, *]")
     again = Guards.from_json(guards.to_json(), plan_of(query))
     assert again.to_json() == guards.to_json()
-    assert again.sweeps and again.preferred and again.fresh
+    assert again.sweeps and again.fresh
+
+
+def test_wishes_are_stored_too() -> None:
+    orders = ps.stream("orders", "shop int, amount int").where("amount > 0")
+    guards = told(orders, "prefer [3, *]", "prefer [4, *]")
+    again = Guards.from_json(guards.to_json(), plan_of(orders))
+    assert [str(p) for p in again.preferred["source:orders"]] == ["[{3, 4}, *]"]
 
 
 @pytest.mark.parametrize(

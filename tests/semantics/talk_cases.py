@@ -83,8 +83,17 @@ def window(r: Random) -> str:
     return f".window({r.randint(1, 5)}, slide={r.randint(1, 5)}, origin={r.randint(-2, 2)})"
 
 
+def choosing(r: Random) -> str:
+    per = r.choice((", per=['k']", ", per=['k', 'n']", ""))
+    functions = "s.impute(twice, keeps=['ts', 'k'])", "s.impute(odd_only, keeps=['ts', 'n'])"
+    events = "s.limit(3)", "s.union(t).limit(5)", "s.pace(t, on='ts', bound=2)"
+    best = f"s.top(2, by='n desc'{per})", f"s.window(4, slide=2).top(1, by='v'{per})"
+    return r.choice(r.choice((functions, events, best)))
+
+
 def by_time(r: Random, below: str = "s") -> str:
-    return _aggregate(r, below, r.choice(("", window(r), window(r))))
+    shapes = "", ".window(4)", ".window(4, slide=2)", ".window(5, slide=2, origin=1)", ".window(2, slide=3)"
+    return _aggregate(r, below, r.choice(shapes))
 
 
 def by_rows(r: Random, below: str = "s") -> str:
@@ -134,6 +143,7 @@ def plan(r: Random) -> str:
 QUERIES: dict[str, Callable[[Random], str]] = {
     "stateless": stateless,
     "window": lambda r: f"s{window(r)}",
+    "limit, top, pace, impute": choosing,
     "aggregate by time": by_time,
     "aggregate by rows": by_rows,
     "distinct and order": keeping,

@@ -85,3 +85,24 @@ def test_finals_follow_partial_results(tmp_path: Any) -> None:
     run.wait()
     assert sum(r["n"] for r in run.partials().to_pylist()) == 40
     assert sum(r["n"] for r in target.rows()) == 100
+
+
+def test_what_waits_in_a_queue_does_not_hold_an_answer_back(tmp_path: Any) -> None:
+    stream = ps.generate(rate=10, rows=60, columns={"segment": ("key", 2)}).ends()
+    slow = stream.impute(lambda rows: rows, keeps=["ts", "segment"], budget=10)
+    target = ps.memory()
+    run = (
+        slow.group_by("segment")
+        .agg(n="count(*)")
+        .start(
+            target,
+            trigger="available_now",
+            spark=local_session(),
+            max_rows=60,
+            feedback=["now [*, *]"],
+            checkpoint=str(tmp_path / "c"),
+        )
+    )
+    run.wait()
+    assert sum(r["n"] for r in run.partials().to_pylist()) == 10
+    assert sum(r["n"] for r in target.rows()) == 60

@@ -82,6 +82,10 @@ class Ear:
             inner.groups = {i: g for i, g in inner.groups.items() if not goes(dict(zip(keys, g.key)))}
         elif kind == "Distinct":
             inner.seen = {i: e for i, e in inner.seen.items() if not goes(e.row)}
+        elif kind == "Top":
+            inner.groups = {i: g for i, g in inner.groups.items() if not goes(g[0].row)}
+        elif kind == "Impute":
+            pass  # Without epochs nothing waits.
         elif kind == "OrderBy":
             inner.held = [e for e in inner.held if not goes(e.row)]
         elif kind in ("Join", "MultiJoin"):

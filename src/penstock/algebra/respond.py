@@ -65,6 +65,15 @@ def respond(operator: Operator, pattern: Pattern) -> Response:
     """
     if pattern.is_empty:
         return Response()
+    found = _respond(operator, pattern)
+    if not pattern.restricted and not all(found.send):
+        # Nothing at all is wanted: then it does not matter what becomes of the results, as long as none comes out.
+        everything = tuple(Pattern.all(i.schema) for i in operator.inputs)
+        return Response(output=True, inputs=everything, send=tuple((p,) for p in everything), pinned=True)
+    return found
+
+
+def _respond(operator: Operator, pattern: Pattern) -> Response:
     match operator:
         case Source():
             return Response(output=True)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
+from penstock.algebra.arrival import order_matters
 from penstock.algebra.feedback import Feedback, Intent
-from penstock.algebra.operator import Bucket, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.operator import Bucket, Impute, Map, Operator, Project, Select, Sink, Source, Union
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.respond import respond
@@ -93,6 +94,7 @@ class _Cascade:
     """One feedback on its way."""
 
     def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.nodes = {n.id: n for n in plan.nodes}
         self.found: dict[str, list[Kept]] = {}
         self.heard: dict[str, dict[str, list[Kept]]] = {}
@@ -177,7 +179,9 @@ class _Cascade:
         if pattern.is_empty or not pattern.restricted:
             return False
         response = respond(operator, pattern)
-        if operator.switches.exploit and (isinstance(operator, Source) or operator.kind == "impute"):
+        if isinstance(operator, Source | Impute) and order_matters(self.plan, node_id):
+            return False
+        if operator.switches.exploit and isinstance(operator, Source | Impute):
             wishes = [] if node.inputs else [pattern]
             wishes += [p for sent in response.send for p in sent]
             speaker = node.inputs[0] if node.inputs else node_id

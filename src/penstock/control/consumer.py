@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from penstock.engine.checkpoint import FORMAT, Checkpoint
 from penstock.engine.contract_record import read_contract
 from penstock.engine.control_log import ControlLog
 from penstock.engine.lock import is_held
-from penstock.engine.progress import Guard
+from penstock.engine.progress import Guard, Receipt, inside
 from penstock.engine.rehearse import answer
 from penstock.engine.run import BESIDE_SINK, Run
 from penstock.engine.storage import Storage, unseal
@@ -32,16 +31,6 @@ from penstock.errors import CheckpointError, UserError, did_you_mean
 #: A run deletes old records while somebody reads: so often is it tried again.
 _ATTEMPTS = 5
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """A message that waits for its run. `remarks` is what the contract says about it: which guards could stay."""
-
-    id: str
-    remarks: tuple[str, ...] = ()
-    text: str = ""
-    to: str = ""
 
 
 class Consumer:
@@ -114,7 +103,7 @@ class Consumer:
         told = Feedback.parse(text, self.schema_of(node))
         if told.intent is Intent.DEMANDED and node != self.root:
             raise UserError(f"feedback '{text}' to '{node}'", hint="demand results of the query itself")
-        remarks = read_contract(self._storage).remarks(node, told)
+        remarks = (*read_contract(self._storage).remarks(node, told), *inside(node, self.root, told))
         name = ControlLog(self._storage).submit({"text": str(told), "node": node})
         return Receipt(name, remarks, str(told), node)
 

@@ -18,16 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
+from penstock.algebra.arrival import order_matters
 from penstock.algebra.compact import grows
 from penstock.algebra.feedback import RECORDS, Feedback, Intent
 from penstock.algebra.operator import (
     Bucket,
     Impute,
-    Limit,
     Map,
-    Operator,
-    OrderBy,
-    Pace,
     Project,
     Select,
     Source,
@@ -40,7 +37,6 @@ from penstock.algebra.respond import respond
 from penstock.algebra.response import Response
 from penstock.algebra.schema import Schema
 from penstock.algebra.table import TableJoin
-from penstock.algebra.window import CountWindow
 from penstock.engine.records import Record, uncovered, with_record
 from penstock.engine.trail import Trail
 
@@ -190,8 +186,8 @@ class Guards:
         if pattern.is_empty or not pattern.restricted:
             return
         response = respond(node.operator, pattern)
-        if isinstance(node.operator, Source | Impute) and (heedful := self._heeds_order(node_id)):
-            self._note(node_id, pattern, "nothing", f"the results of {heedful} depend on the order", Intent.DESIRED)
+        if isinstance(node.operator, Source | Impute) and (why := order_matters(self.plan, node_id)):
+            self._note(node_id, pattern, "nothing", why, Intent.DESIRED)
             return
         if node.operator.switches.exploit and isinstance(node.operator, Source | Impute):
             wishes = [Record(pattern, self.epoch)] if not node.inputs else []
@@ -208,16 +204,6 @@ class Guards:
         for port, patterns in enumerate(response.send):
             for sent in patterns:
                 self._prefer(node.inputs[port], sent)
-
-    def _heeds_order(self, node_id: str) -> str | None:
-        """An operator further down whose results depend on the order in which events come."""
-        for edge in self._edges.get(node_id, ()):
-            consumer = self.nodes[edge.rsplit("#", 1)[0]]
-            if heeds_order(consumer.operator):
-                return consumer.id
-            if (further := self._heeds_order(consumer.id)) is not None:
-                return further
-        return None
 
     def _note(self, node: str, pattern: Pattern, did: str, why: str, intent: Intent = Intent.ASSUMED) -> None:
         self.trail.stop(node, Feedback(intent, pattern), did, why)
@@ -351,13 +337,6 @@ def is_exact(node: Node, pattern: Pattern) -> bool:
     if isinstance(operator, Bucket):
         return operator.window.label not in pattern.restricted
     return isinstance(operator, Select | Project | Union | Map | TableJoin) or operator.kind == "instrument"
-
-
-def heeds_order(operator: Operator) -> bool:
-    """Whether another order of the same events gives other results."""
-    if isinstance(operator, Bucket):
-        return isinstance(operator.window, CountWindow)
-    return isinstance(operator, Limit | Pace) or (isinstance(operator, OrderBy) and operator.slack is not None)
 
 
 def _has_state(response: Response) -> bool:

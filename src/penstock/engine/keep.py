@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.feedback import Feedback, Intent
+from penstock.algebra.meet import fitted
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import one_of
 from penstock.engine.pipeline import Keeper, port_name
@@ -87,8 +88,8 @@ def _waiting(keeper: Keeper, step: Step) -> list[tuple[int, Any]]:
         values = [v for v in values if v == v]
         if values:
             other, name = keeper.impatient_schemas[1 - port], keeper.impatient[1 - port][0]
-            wish = Feedback(Intent.DESIRED, Pattern.by_name(other, {name: one_of(values)}))
-            found.append((1 - port, wish.to_json()))
+            wish = Pattern.by_name(other, {name: fitted(one_of(values), other.type_of(name))})
+            found += [(1 - port, Feedback(Intent.DESIRED, wish).to_json())] if not wish.is_empty else []
     return found
 
 

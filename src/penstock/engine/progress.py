@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.pattern import Pattern
 
 
@@ -70,3 +71,20 @@ class Guard:
         'join-1'
         """
         return self.place.partition("#")[0].removesuffix(":groups")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A message that waits for its run. `remarks` is what the contract says about it: which guards could stay."""
+
+    id: str
+    remarks: tuple[str, ...] = ()
+    text: str = ""
+    to: str = ""
+
+
+def inside(node: str, root: str, feedback: Feedback) -> tuple[str, ...]:
+    """What to know before telling an operator inside a query something: those behind it did not say so."""
+    if node == root or feedback.intent is not Intent.ASSUMED:
+        return ()
+    return (f"operators behind {node} may need what is dropped there: results may change, not only be missing",)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.algebra.behave import empty_orders
+from penstock.algebra.operator import Impute
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.propagate import Propagation
 from penstock.engine import jobs
@@ -42,9 +44,14 @@ def rehearse(driver: Driver, job: Job, patterns: Sequence[Pattern]) -> list[pa.T
         storage.make("rehearsal")
         propagation = Propagation(driver.plan)
         propagation.restore(driver.propagation.to_json())
+        # What waits in a queue is not there yet: the answer is about the rest.
+        queues = {n.id: n.operator for n in driver.plan if isinstance(n.operator, Impute)}
+        for queue in queues:
+            propagation.behaviours.pop(queue, None)
         over = propagation.run({i: [Pattern.all(s.schema)] for i, s in driver.sources.items()})
         closers = {i: over[i] for i in driver.pipeline.exchanges if over[i]}
-        merging = Merge(driver.manifest.units, closers, propagation.orders(), driver.closed)
+        idle = {i: empty_orders([q.inputs[0].schema]) for i, q in queues.items()}
+        merging = Merge(driver.manifest.units, closers, {**idle, **propagation.orders()}, driver.closed)
         # As the next epoch would go, if it brought nothing but the end.
         job = replace(job, stagings=stagings, purges={}, sweeps={}, floors=driver.floors, rehearsal=True)
         reports = jobs.merge_alone(driver.spark.sparkContext, job, merging, None, driver.pipeline.levels)

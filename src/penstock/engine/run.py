@@ -25,12 +25,13 @@ from penstock.algebra.operator import Operator, Sink
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
+from penstock.contracts.feedback_check import remarks
 from penstock.engine.admission import Admission
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.contract_record import record_contract
 from penstock.engine.epoch import TUNABLE, Driver, Settings, check_setting
 from penstock.engine.lock import Lock
-from penstock.engine.progress import Guard, Progress
+from penstock.engine.progress import Guard, Progress, Receipt, inside
 from penstock.engine.rehearse import answer, answers, marked
 from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
@@ -275,12 +276,13 @@ class Run:
             check_setting(name, value)
         self.driver.settings = replace(self.driver.settings, **settings)
 
-    def feedback(self, text: str, *, to: str | None = None) -> str:
+    def feedback(self, text: str, *, to: str | None = None) -> Receipt:
         """Tell the query what its consumer will ignore, wants first, or wants now; it holds from the next epoch on.
 
         `not [*, > 40]`: matching results are ignored from now on, so nothing need be done for them. `prefer [3, *]`:
         do what these results need first. `now [3, *]`: give the results as they are, marked as partial (see `demand`).
-        One restriction per attribute of the result (or of the output of operator `to`). Returns the message's id.
+        One restriction per attribute of the result (or of the output of operator `to`). The receipt
+        has the message's `id` and, as `remarks`, what the contract says: which guards nothing will ever cover.
         """
         node_id = to or self.driver.feedback.root
         if node_id not in self.driver.feedback.nodes:
@@ -291,7 +293,9 @@ class Run:
         parsed = Feedback.parse(text, self.driver.feedback.nodes[node_id].operator.schema)
         if parsed.intent is Intent.DEMANDED and node_id != self.driver.feedback.root:
             raise UserError(f"feedback '{text}' to '{node_id}'", hint="demand results of the query itself")
-        return self.driver.feedback.log.submit({"text": str(parsed), "node": node_id})
+        name = self.driver.feedback.log.submit({"text": str(parsed), "node": node_id})
+        found = remarks(self._plan, parsed, node_id) if parsed.intent is Intent.ASSUMED else []
+        return Receipt(name, (*found, *inside(node_id, self.driver.feedback.root, parsed)), str(parsed), node_id)
 
     def demand(self, pattern: str = "", *, timeout: float = 60.0) -> pa.Table:
         """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.
@@ -299,11 +303,12 @@ class Run:
         The rows are marked: `partial` is true, `as_of_epoch` says when. The final ones come as if nobody had asked.
         """
         schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
-        name = self.feedback(f"now {pattern or Pattern.all(schema)}")
+        name = self.feedback(f"now {pattern or Pattern.all(schema)}").id
         deadline = time.monotonic() + timeout
         while (found := answer(self.checkpoint, name)) is None:
             self._raise()
             if time.monotonic() > deadline or not self._thread.is_alive():
+                self.driver.feedback.log.discard([name])  # Nobody waits for it any more.
                 raise UserError(
                     f"demand({pattern!r}): no answer", hint="demands are answered after an epoch; is the run going on?"
                 )

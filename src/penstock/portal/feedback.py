@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.algebra.feedback import Feedback, Intent
-from penstock.control.consumer import Consumer, Receipt
+from penstock.control.consumer import Consumer
 from penstock.control.talk import Talk
-from penstock.engine.progress import Guard
+from penstock.engine.progress import Guard, Receipt
 from penstock.engine.rehearse import AS_OF, PARTIAL
 from penstock.engine.trail import Stop
 from penstock.errors import UserError

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
+from penstock.algebra.arrival import in_any_order
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.source import Disorder, Files
@@ -24,7 +25,7 @@ from penstock.engine.source.cut import (
 )
 from penstock.engine.source.folder import Candidate, Folder
 from penstock.engine.source.footer import Footer
-from penstock.engine.source.guard import can_spare, in_any_order
+from penstock.engine.source.guard import can_spare
 from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps, joined
 from penstock.errors import SourceError, UserError

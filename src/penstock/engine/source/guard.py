@@ -50,18 +50,6 @@ def can_spare(promises: Sequence[Promise]) -> bool:
     return all(isinstance(p, told) for p in promises) and sum(isinstance(p, Disorder) for p in promises) <= 1
 
 
-def in_any_order(promises: Sequence[Promise]) -> bool:
-    """Whether files may be read in another order than that of their arrival.
-
-    Where a promise speaks of order, what is late is judged by what came before: reading ahead would make late events
-    of those left behind.
-
-    >>> in_any_order([EndOfSource()]), in_any_order([Disorder("ts", 5)])
-    (True, False)
-    """
-    return all(isinstance(p, Bounds | Domain | Declared | Expected | EndOfSource) for p in promises)
-
-
 def _matching(table: pa.Table, pattern: Pattern) -> pa.BooleanArray | None:
     """Which rows match, None if no row does. One attribute after the other: the first often shows that none does."""
     if not table.num_rows:
