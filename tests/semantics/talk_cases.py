@@ -42,9 +42,10 @@ def feed(r: Random, name: str, most: int) -> Feed:
     """A stream with times more or less in order, and few different values."""
     items = []
     for i in range(r.randint(most // 2, most)):
-        row = {"ts": i + r.choice((0, 0, -1, 1, 2)), "k": r.choice("aab"), "n": r.choice((0, 1, 2)), "id": i}
+        row = {"ts": i + r.choice((0, 0, -1, 1, 2)), "k": r.choice("aab"), "n": r.choice((0, 1, 2))}
         row["v"] = r.choice((0.5, 1.5, -1.0, math.nan))
-        items.append(("", {name: value for name, value in row.items() if r.random() > 0.06}))
+        present = {name: value for name, value in row.items() if r.random() > 0.06}
+        items.append(("", {**present, "id": i}))
     return Feed(name, tuple(items), r.choice(PROMISES), schema=SCHEMA)
 
 
