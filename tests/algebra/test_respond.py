@@ -127,6 +127,21 @@ def test_unknown_operators_drop_results_alone() -> None:
     assert "odd" in answer.why
 
 
+@pytest.mark.parametrize(
+    "stream",
+    [S.limit(3), S.pace(T, on="ts", bound=5), S.top(2, by="n", per=["k"]), S.window(landmark=5).agg(c="max(n)")],
+)
+def test_when_nothing_is_wanted_at_all_everything_goes(stream: ps.Stream) -> None:
+    answer = told(stream, f"[{', '.join('*' * len(stream.schema))}]")
+    assert all(len(sent) == 1 and sent[0].restricted == () for sent in answer.send)
+    assert answer.output and answer.pinned and len(answer.send) == len(stream.operator.inputs)
+
+
+@pytest.mark.parametrize("stream", [S.limit(3), S.top(2, by="n"), S.top(2, by="n", per=["n"])])
+def test_an_event_less_would_let_others_in(stream: ps.Stream) -> None:
+    assert is_only_behind(told(stream, "[*, 'a', *, *]"))
+
+
 # --- windows ---------------------------------------------------------------------------------------------------------
 
 COMPARISONS = [f"{c} {v}" for c in ("<", "<=", ">", ">=") for v in range(-5, 12)]
