@@ -22,6 +22,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -237,13 +238,14 @@ def broken(query: Query, life: Life, said: Iterable[Claim]) -> list[str]:
     return found
 
 
+UNSAFE = ("unbounded", "held back")
 #: Kind, what was said, and whether it is so, or the check was too careful.
 Tally = Counter[tuple[str, str, str]]
 
 
 def weigh(query: Query, seed: int, said: Iterable[Claim], tally: Tally) -> None:
     """Count for which operators that are said to grow, or to hold back results, some streams make that so."""
-    left = [(c, what) for c in said if not (c.starved or c.generous) for what in ("unbounded", "held back")]
+    left = [(c, what) for c in said if not (c.starved or c.generous) for what in UNSAFE]
     left = [(c, what) for c, what in left if what in (c.finding.state, c.finding.output)]
     reached: set[str] = set()
     for recurs in (False, True):
@@ -392,9 +394,26 @@ def test_what_is_told_up_to_a_value_is_not_told_of_nulls(text: str) -> None:
     assert not broken(query, life_of(query, said, 1, recurs=True), said)
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "full", "semi", "anti"])
-@pytest.mark.parametrize("rows", ["2", "(1, None)"])
-@pytest.mark.parametrize("ending", ["", "s0", "s0 s1"])
+#: Of the joins of rows, by how, rows and the sources whose keys end: these run always, the others with `make fuzz`.
+QUICK = {
+    ("inner", "2", ""),
+    ("inner", "(1, None)", "s0 s1"),
+    ("left", "2", "s0"),
+    ("left", "2", "s0 s1"),
+    ("full", "(1, None)", "s0"),
+    ("semi", "2", "s0 s1"),
+    ("anti", "(1, None)", ""),
+    ("anti", "2", "s0 s1"),
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "rows", "ending"),
+    [
+        pytest.param(*case, marks=() if case in QUICK else pytest.mark.fuzz)
+        for case in product(("inner", "left", "full", "semi", "anti"), ("2", "(1, None)"), ("", "s0", "s0 s1"))
+    ],
+)
 def test_the_last_rows_of_each_key_stay_until_it_has_ended_in_both(how: str, rows: str, ending: str) -> None:
     feeds = tuple(Feed(n, (template("ts:+"), *((template("k:#"),) if n in ending else ()))) for n in ("s0", "s1"))
     query, life = Query(feeds, f"s0.join(s1, 'k', {how!r}, rows={rows})"), Life(feeds, 3)
@@ -466,7 +485,7 @@ def shares(tally: Tally) -> dict[str, float]:
     told: Counter[str] = Counter()
     careful: Counter[str] = Counter()
     for (kind, said, fact), count in tally.items():
-        if said in ("unbounded", "held back"):
+        if said in UNSAFE:
             for name in (kind, "all"):
                 told[name] += count
                 careful[name] += count * (fact == "careful")
@@ -495,16 +514,18 @@ def hold_against_engine(examples: int) -> Tally:
     return tally
 
 
-@pytest.mark.timeout(900)  # Half a minute of computing, which may take its time on a busy machine.
+@pytest.mark.timeout(900)  # Some seconds of computing, which may take their time on a busy machine.
 def test_state_is_let_go_and_results_appear_as_the_check_says() -> None:
-    tally = hold_against_reference(100)
-    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 20, tally
-    assert shares(tally)["all"] < 0.2, tally
-
-
-def test_the_engine_lets_go_of_state_as_the_check_says() -> None:
-    tally = hold_against_engine(20)
+    tally = hold_against_reference(40)
+    # How often the check is too careful is a matter of many plans, see below. But what it says is so of some.
     assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 5, tally
+    assert sum(c for (_, said, fact), c in tally.items() if said in UNSAFE and fact == "so") > 5, tally
+
+
+@pytest.mark.timeout(900)
+def test_the_engine_lets_go_of_state_as_the_check_says() -> None:
+    tally = hold_against_engine(10)
+    assert sum(c for (_, said, _), c in tally.items() if said == "bounded") > 2, tally
 
 
 @pytest.mark.fuzz
