@@ -15,9 +15,10 @@ class Response:
     events that may be dropped on arrival (an input guard), None for none. `purge`: also remove what is stored of
     these: matching rows, or for an aggregate matching groups. `groups`: for an aggregate, the pattern over its groups
     (its output schema) whose partial results are removed and not formed again. `send`: per input the patterns to pass
-    on upstream, over the schema of that input. `pinned`: what was purged or withheld must not be formed again, in part, from
-    later events, so the guards stay until punctuation covers them, and nothing is passed on without them. `sweep`: some groups are doomed already, whatever comes: find those
-    whose present value matches. `why` says, for people, why it goes no further (empty where it goes on everywhere).
+    on upstream, over the schema of that input. `pinned`: what was purged or withheld must not be formed again, in
+    part, from later events, so the guards stay until punctuation covers them, and nothing is passed on without them.
+    `sweep`: some groups are doomed already, whatever comes: find those whose present value matches. `why` says, for
+    people, why it goes no further (empty where it goes on everywhere).
     """
 
     output: bool = False
