@@ -31,7 +31,13 @@ EXCHANGE: Any = SimpleNamespace(
 
 deltas = st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abc"), st.integers(1, 9)), max_size=5)
 steps = st.one_of(
-    st.tuples(st.just("epoch"), deltas, st.none() | st.integers(1, 4), st.sampled_from([None, None, None, "a", "b"])),
+    st.tuples(
+        st.just("epoch"),
+        deltas,
+        st.none() | st.integers(1, 4),
+        st.sampled_from([None, None, None, "a", "b"]),
+        st.sampled_from([None, None, None, "b", "c"]),
+    ),
     st.just(("compact",)),
     st.just(("install",)),
 )
@@ -42,7 +48,10 @@ class Model:
 
     def __init__(self, folder: str) -> None:
         pipeline = SimpleNamespace(exchanges={EXCHANGE.id: EXCHANGE})
-        self.job: Any = SimpleNamespace(checkpoint=Storage.at(folder), epoch=0, pipeline=lambda: pipeline)
+        self.job: Any = SimpleNamespace(
+            checkpoint=Storage.at(folder), epoch=0, pipeline=lambda: pipeline, purges={}, sweeps={}
+        )
+        self.ignored: set[str] = set()
         self.units: Units = {}
         self.frontier = -1
         self.complete: set[str] = set()
@@ -50,9 +59,18 @@ class Model:
         self.open: dict[tuple[int, str], int] = {}
         self.installed = 0
 
-    def epoch(self, rows: list[tuple[int, str, int]], ahead: int | None, key: str | None) -> None:
+    def epoch(
+        self, rows: list[tuple[int, str, int]], ahead: int | None, key: str | None, ignored: str | None = None
+    ) -> None:
         self.job.epoch += 1
-        rows = [r for r in rows if r[0] > self.frontier and r[1] not in self.complete]  # Streams are grammatical.
+        self.job.purges = {}
+        if ignored is not None:
+            self.ignored.add(ignored)
+            self.job.purges = {"aggregate-1:groups": (Pattern.where(KERNEL.output_schema, k=equal(ignored)),)}
+            self.open = {g: x for g, x in self.open.items() if g[1] != ignored}
+        # Streams are grammatical, and guards drop what is ignored.
+        done = self.complete | self.ignored
+        rows = [r for r in rows if r[0] > self.frontier and r[1] not in done]
         for t, k, x in rows:
             self.open[t, k] = self.open.get((t, k), 0) + x
         closers = []
