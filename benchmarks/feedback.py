@@ -1,6 +1,6 @@
 """What does feedback cost, and what does it save? The five published experiments on Spark, and one on real flights.
 
-    python -m benchmarks.feedback                all of it, with the published counts: about two hours
+    python -m benchmarks.feedback                all of it, with the published counts: an hour and a half
     python -m benchmarks.feedback --quick        a look at everything, in minutes; the counts are smaller
     python -m benchmarks.feedback --only 4,5     some of the suites: 1, 2, 3, 4, 5, flights
 
@@ -217,6 +217,7 @@ class Bench:
         job = {"suite": "flights", "data": str(data), "rows": self.size.flights, "budget": self.size.estimates}
         found: dict[str, Any] = {"months": self.size.months, "budget": self.size.estimates, "runs": {}}
         self.record["flights"] = found
+        self.contest.run(WITH, {**job, "rows": 1_000})  # To warm up.
         for contestant in (NOT_TOLD, WITH):
             answer = self.contest.run(contestant, job)
             answer.pop("epoch_seconds")

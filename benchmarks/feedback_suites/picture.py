@@ -88,15 +88,20 @@ def _draw_utility(axis: Any, record: Record) -> None:
                 scale = record["3"]["minutes"] * 450
                 calls, useful, made = told["calls"], told["useful"], told["useful_imputed"]
                 clean = useful - made
-            axis.barh([at], [100 * clean / scale], color=LIGHT)
-            axis.barh([at], [100 * made / scale], left=100 * clean / scale, color=OURS)
-            axis.barh([at], [100 * max(0, calls - made) / scale], left=100 * useful / scale, color=BAD, alpha=0.6)
+            # Each part with its label once, for the legend.
+            names = ("as it came", "made in time", "made for nothing") if not at else (None, None, None)
+            parts = (clean, made, max(0, calls - made))
+            for k, (colour, name) in enumerate(zip((LIGHT, OURS, BAD), names, strict=True)):
+                start, size = 100 * sum(parts[:k]) / scale, 100 * parts[k] / scale
+                axis.barh([at], [size], left=start, color=colour, alpha=0.6 if colour == BAD else 1, label=name)
             labels.append(UTILITY[plan] if who == "measured" else f"{UTILITY[plan][:3]} published")
             at += 1
     axis.set_yticks(range(at), labels)
     axis.invert_yaxis()
-    axis.set_xlabel("% of the reports: as they came, made in time, made for nothing")
+    axis.set_xlabel("% of the reports")
     axis.set_title("Useful work", loc="left")
+    axis.legend(frameon=False, loc="lower right")
+    axis.set_xlim(0, 130)
 
 
 def _draw_levels(axis: Any, record: Record) -> None:
@@ -124,7 +129,8 @@ def _draw_resources(axis: Any, record: Record) -> None:
         axis.bar([i - 0.2], [100 * with_ / without], 0.4, color=THEIRS, label="published" if not i else None)
         axis.bar([i + 0.2], [100 * ratio["mean"]], 0.4, color=OURS, label="measured" if not i else None)
         read = [sum(told[k]["read"].values()) for k in ("with", "without")]
-        axis.annotate(f"{read[0]:,} of\n{read[1]:,} read", (i + 0.2, 100 * ratio["mean"]), ha="center", va="bottom")
+        told_read = f"reads {read[0]:,}\nof {read[1]:,}"
+        axis.annotate(told_read, (i + 0.02, 100 * ratio["mean"] + 1), ha="left", va="bottom", fontsize=8)
     axis.axhline(100, color="0.5", linewidth=1)
     axis.set_ylim(0, 118)
     axis.set_xticks(range(len(record["5"])), [f"query {q}" for q in record["5"]])
@@ -149,6 +155,7 @@ def _draw_flights(axis: Any, record: Record) -> None:
         )
         axis.annotate(f"{told['calls']:,} estimates", (i, told["call_seconds"]), ha="center", va="bottom")
     axis.set_xticks(range(len(runs)), [f"{n} feedback" for n in runs])
+    axis.margins(y=0.12)
     axis.set_ylabel("CPU seconds in estimates")
     axis.set_title("Flights: an hour old is too old", loc="left")
     axis.legend(frameon=False)
