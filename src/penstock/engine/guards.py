@@ -32,7 +32,6 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
-from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.respond import respond
 from penstock.algebra.response import Response
 from penstock.algebra.schema import Schema
@@ -62,7 +61,7 @@ class Guards:
         self.trail = Trail()
         self.epoch = 0
         #: What punctuation has said behind each operator, as far as it keeps growing. Not stored: it comes again.
-        self.over: dict[str, PunctuationSet] = {}
+        self.over: dict[str, tuple[Pattern, ...]] = {}
         self._edges: dict[str, tuple[str, ...]] = {}
         for node in plan.nodes:
             for port, name in enumerate(node.inputs):
@@ -176,8 +175,7 @@ class Guards:
 
     def _is_over(self, place: str, pattern: Pattern) -> bool:
         """Whether punctuation has said already that nothing more will match there."""
-        said = self.over.get(self._speaker(place))
-        return said is not None and said.covers(pattern)
+        return any(said.contains(pattern) for said in self.over.get(self._speaker(place), ()))
 
     def _prefer(self, node_id: str, pattern: Pattern) -> None:
         """A wish travels as an assumption would, but where that stops, it does. All it changes is an order."""
@@ -214,9 +212,11 @@ class Guards:
         """Drop the records that new punctuations, given by the operator they are behind, say nothing will match."""
         changed = False
         for node_id, patterns in behind.items():
-            if growing := [p for p in patterns if grows(p)]:
-                said = self.over.get(node_id) or PunctuationSet(self.nodes[node_id].operator.schema)
-                self.over[node_id] = said.add(*growing)
+            for pattern in filter(grows, patterns):
+                # As a rule it contains those before it. To put it together with them would cost every epoch of every
+                # run, told or not, more than a guard too many costs those who are told.
+                others = [p for p in self.over.get(node_id, ()) if not pattern.contains(p)]
+                self.over[node_id] = (*others[-RECORDS:], pattern)
         for places in (self.places, self.prefers, *self.heard.values()):
             for place in list(places):
                 new = behind.get(self._speaker(place), ()) if places is not self.prefers else self._past(place, behind)
