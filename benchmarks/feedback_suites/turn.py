@@ -12,6 +12,8 @@ import tempfile
 import time
 from collections.abc import Iterable
 from itertools import pairwise
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -58,13 +60,18 @@ def run(spark: Any, job: Job) -> Answer:
         stamps: list[float] = []
         running: list[ps.Run] = []
 
+        done: SimpleQueue[int] = SimpleQueue()
+
         def heard(progress: ps.Progress) -> None:
             stamps.append(time.perf_counter())
-            # Not after the last two: what no epoch has taken up yet would get one of its own.
-            if progress.epoch <= job.get("useless", 0) - 2 and running:
+            done.put(progress.epoch)
+
+        def talk() -> None:
+            """Say something useless after every epoch, but not after the last two: it would get an epoch of its own."""
+            while (epoch := done.get()) <= job.get("useless", 0) - 2:
                 # It holds for the next epochs, in which nobody can know yet that it is of no use.
-                until = (progress.epoch + 3) * job["rows"] // Traffic().a_minute
-                running[0].feedback(useless(question.query.schema, progress.epoch, until))
+                until = (epoch + 3) * job["rows"] // Traffic().a_minute
+                running[0].feedback(useless(question.query.schema, epoch, until))
 
         told = {"feedback": list(question.feedback)} if question.feedback else {}
         began = time.perf_counter()
@@ -79,6 +86,8 @@ def run(spark: Any, job: Job) -> Answer:
                 **told,
             )
         )
+        if job.get("useless"):
+            Thread(target=talk, daemon=True).start()
         running[0].wait()
         seconds = time.perf_counter() - began
         history = list(running[0].history)

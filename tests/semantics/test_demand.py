@@ -32,7 +32,7 @@ def until(feed: Feed, rows: int) -> Feed:
 
 
 @given(st.one_of(cases(), join_cases()), cuts(max_rows=(1, 2, 3, 5)), st.integers(0, 5))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_partial_results_are_those_of_the_input_so_far(case: Case, cut: Cut, when: int) -> None:
     case = plain(case)
     schema = case.stream().schema

@@ -52,7 +52,7 @@ def check(case: Case, cut: Cut, engine: Any = on_kernels) -> None:
 
 
 @given(cases(), longer())
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_reference_and_kernels_agree_under_any_cut(case: Case, cut: Cut) -> None:
     check(case, cut)
 

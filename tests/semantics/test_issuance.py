@@ -88,7 +88,7 @@ def check_halves(talk: Talk) -> None:
 
 @pytest.mark.parametrize("family", QUERIES)
 @given(seed=SEEDS)
-@settings(max_examples=20, phases=PHASES)
+@settings(max_examples=10, phases=PHASES)
 def test_what_is_passed_on_may_be_withheld_at_will(family: str, seed: int) -> None:
     r = Random(seed)
     talk = Talk(r, QUERIES[family](r))
@@ -107,7 +107,7 @@ def test_fuzz(seed: int) -> None:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=20, phases=PHASES)
+@settings(max_examples=10, phases=PHASES)
 def test_a_whole_plan_keeps_to_it_too(seed: int) -> None:
     r = Random(seed)
     talk = Talk(r, plan(r))
@@ -121,7 +121,7 @@ def test_a_whole_plan_keeps_to_it_too(seed: int) -> None:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=80, phases=PHASES)
+@settings(max_examples=40, phases=PHASES)
 def test_doomed_groups_stay_doomed(seed: int) -> None:
     r = Random(seed)
     text = counting(r)

@@ -63,7 +63,7 @@ def test_an_event_right_before_the_end_of_its_key_leaves_with_it(
 
 
 @given(join_cases(ends=False), cuts())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_what_is_told_before_the_end_is_true(case: Case, cut: Cut) -> None:
     found = on_kernels(case, cut)
     assert_grammatical(found)

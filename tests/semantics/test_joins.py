@@ -23,13 +23,13 @@ def check(case: Case, cut: Cut, engine: Any = on_kernels, state: bool = True) ->
 
 
 @given(join_cases(), cuts())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_reference_kernels_and_batch_agree_under_any_cut(case: Case, cut: Cut) -> None:
     check(case, cut)
 
 
 @given(join_cases(rows=True), cuts())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_joins_with_the_last_rows_agree_under_any_cut(case: Case, cut: Cut) -> None:
     check(case, cut)
 

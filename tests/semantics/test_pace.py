@@ -86,7 +86,7 @@ def letters_of(result: Result) -> list[tuple[str, str, Any]]:
 
 
 @given(paces(), cuts())
-@settings(max_examples=40)
+@settings(max_examples=14)
 def test_reference_and_kernels_agree_when_nobody_is_told(case: Case, cut: Cut) -> None:
     found = on_kernels(case, cut, change=silent)
     expected = referred(case, found)
@@ -97,7 +97,7 @@ def test_reference_and_kernels_agree_when_nobody_is_told(case: Case, cut: Cut) -
 
 
 @given(paces(), cuts())
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_telling_those_before_changes_no_result(case: Case, cut: Cut) -> None:
     found = on_kernels(case, cut)
     expected = referred(case, found)
@@ -146,7 +146,7 @@ def numbered(name: str, numbers: list[int | None]) -> Feed:
     st.integers(0, 20),
     cuts(max_rows=(1, 2, 3)),
 )
-@settings(max_examples=20)
+@settings(max_examples=9)
 def test_an_event_passes_if_it_is_near_enough_to_the_latest_of_the_epochs_before(
     s: list[int | None], t: list[int | None], bound: int, cut: Cut
 ) -> None:

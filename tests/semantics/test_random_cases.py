@@ -21,7 +21,7 @@ def check(case: Case, cut: Cut, engine: Any = on_kernels) -> Outcome:
 
 
 @given(cases(), cuts())
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_reference_and_kernels_agree_under_any_cut(case: Case, cut: Cut) -> None:
     found = check(case, cut)
     assert found.state == 0
@@ -31,19 +31,19 @@ def test_reference_and_kernels_agree_under_any_cut(case: Case, cut: Cut) -> None
 
 
 @given(cases(ends=False), cuts())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_streams_that_do_not_end_agree_too(case: Case, cut: Cut) -> None:
     check(case, cut)
 
 
 @given(cases(max_rows=20), cuts(), cuts())
-@settings(max_examples=20)
+@settings(max_examples=11)
 def test_no_cut_changes_a_result(case: Case, one: Cut, other: Cut) -> None:
     assert_same(on_kernels(case, one), on_kernels(case, other))
 
 
 @given(cases(max_rows=20), cuts())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_groups_are_emitted_in_the_epoch_that_completes_them(case: Case, cut: Cut) -> None:
     feed = case.feeds[0]
     assume(len(case.feeds) == 1 and len(feed.partitions) == 1)

@@ -69,7 +69,7 @@ def test_windows_with_events_do_not_hide_the_empty_one() -> None:
 
 
 @given(join_cases(), cuts(), st.sampled_from(("thrifty=True", "impatient=True", "thrifty=True, impatient=True")))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_what_a_join_tells_changes_no_result(case: Case, cut: Cut, option: str) -> None:
     if not case.query.startswith("s.join("):
         return

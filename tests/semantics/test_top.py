@@ -43,7 +43,7 @@ def tops(draw: st.DrawFn, ends: bool = True, one: bool = False, max_rows: int = 
 
 
 @given(tops(), cuts())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_the_best_of_each_group_under_any_cut(case: Case, cut: Cut) -> None:
     expected, found = on_reference(case), on_kernels(case, cut)
     assert_same(expected, found, "reference and engine")

@@ -215,7 +215,7 @@ READING: list[tuple[Promise, ...]] = [
 ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     files=st.lists(st.lists(row_groups(), min_size=1, max_size=4), min_size=1, max_size=4),
     guard=guards,

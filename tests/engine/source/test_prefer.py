@@ -64,7 +64,7 @@ def times(splits: Sequence[Split]) -> list[int]:
     return [t for s in splits for t in read(s, SCHEMA).table.column("ts").to_pylist()]
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     files=st.lists(
         st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), max_size=4),

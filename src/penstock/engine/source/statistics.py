@@ -97,7 +97,8 @@ class Statistics:
             open_ = [n for n in pattern.restricted if not self._all_match(group, n, pattern[n])]
             if not open_:
                 return True
-            if len(open_) == 1:
+            # One that holds no value of the row group adds nothing, and to put restrictions together costs much more.
+            if len(open_) == 1 and self._may_match(group, open_[0], pattern[open_[0]]):
                 rest.setdefault(open_[0], []).append(pattern[open_[0]])
         # Each of these needs one attribute more, and what one of them leaves of it another may hold.
         return any(len(r) > 1 and self._jointly_match(group, name, r) for name, r in rest.items())
@@ -114,8 +115,10 @@ class Statistics:
 
     def may_match(self, group: int, pattern: Pattern) -> bool:
         """Whether some row of a row group may match a pattern."""
-        types = self.schema
-        return all(self.values(group, n).may_match(pattern[n], types.type_of(n)) for n in pattern.restricted)
+        return all(self._may_match(group, n, pattern[n]) for n in pattern.restricted)
+
+    def _may_match(self, group: int, name: str, restriction: Restriction) -> bool:
+        return self.values(group, name).may_match(restriction, self.schema.type_of(name))
 
     def _all_match(self, group: int, name: str, restriction: Restriction) -> bool:
         return self.values(group, name).all_match(restriction, self.schema.type_of(name))
