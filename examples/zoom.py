@@ -111,8 +111,9 @@ def watch(day: Day, files: Sequence[Path], data: Path, spark: Any, zooms: bool) 
         for number, file in enumerate(files):
             if zooms and number == day.since:
                 for text in day.says:
+                    before = run.progress.guards if run.progress is not None else 0
                     run.feedback(text)
-                _wait(run, lambda now: now.guards > 0)
+                    _wait(run, lambda now: now.guards > before)  # noqa: B023 - called at once
             (data / file.name).hardlink_to(file)
             _wait(run, lambda now: _dealt_with(now) == (number + 1) * day.rows)  # noqa: B023 - called at once
     for progress in run.history:
