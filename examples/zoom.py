@@ -86,7 +86,7 @@ def write(day: Day, folder: Path) -> list[Path]:
 
 def means(data: Path) -> ps.Stream:
     """What the map shows."""
-    reports = ps.stream("reports", SCHEMA, time="ts").read_parquet(str(data), order="name")
+    reports = ps.stream("reports", SCHEMA, time="ts").read_parquet(str(data), order="name", wait=True)
     # A file is sorted by segment, so times in it go back half an hour again and again.
     return reports.disorder("30 min").window("30 min").group_by("segment").agg(mean="avg(speed)")
 
