@@ -121,11 +121,10 @@ class Bench:
         return {"suite": suite, "plan": plan, "data": self.traffic(), "rows": self.size.rows, "epochs": epochs}
 
     def _compare(self, suite: str, plan: str, series: Series, base: str) -> None:
-        out = {(r["rows_out"], r["epochs"]) for runs in series.values() for r in runs}
+        out = {r["rows_out"] for runs in series.values() for r in runs}
         if len(out) != 1:
-            raise SystemExit(f"suite {suite} ({plan}): the contestants do not agree on results and epochs: {out}")
-        ((rows, epochs),) = out
-        told: dict[str, Any] = {"rows_out": rows, "epochs": epochs, "series": {}}
+            raise SystemExit(f"suite {suite} ({plan}): the contestants do not agree: {out} results")
+        told: dict[str, Any] = {"rows_out": out.pop(), "epochs": series[base][0]["epochs"], "series": {}}
         for name, runs in series.items():
             told["series"][name] = {
                 "seconds": summary(runs),
@@ -133,7 +132,7 @@ class Bench:
                 "ratio": ratio(runs, series[base]),
                 "ratio cpu": ratio(runs, series[base], "cpu"),
                 "guards": max(r["guards"] for r in runs),
-                "runs": [{k: r[k] for k in ("seconds", "cpu", "generation")} for r in runs],
+                "runs": [{k: r[k] for k in ("seconds", "cpu", "generation", "epochs", "said")} for r in runs],
             }
         self.record.setdefault(suite, {})[plan] = told
 

@@ -61,6 +61,7 @@ def run(spark: Any, job: Job) -> Answer:
         running: list[ps.Run] = []
 
         done: SimpleQueue[int] = SimpleQueue()
+        said: list[int] = []
 
         def heard(progress: ps.Progress) -> None:
             stamps.append(time.perf_counter())
@@ -68,10 +69,15 @@ def run(spark: Any, job: Job) -> Answer:
 
         def talk() -> None:
             """Say something useless after every epoch, but not after the last two: it would get an epoch of its own."""
-            while (epoch := done.get()) <= job.get("useless", 0) - 2:
+            last = job.get("useless", 0) - 2
+            while (epoch := done.get()) <= last:
+                now = running[0].progress
+                if now is None or now.epoch > last:
+                    return  # The machine is busy, and the run is ahead of its client.
                 # It holds for the next epochs, in which nobody can know yet that it is of no use.
                 until = (epoch + 3) * job["rows"] // Traffic().a_minute
                 running[0].feedback(useless(question.query.schema, epoch, until))
+                said.append(epoch)
 
         told = {"feedback": list(question.feedback)} if question.feedback else {}
         began = time.perf_counter()
@@ -97,6 +103,7 @@ def run(spark: Any, job: Job) -> Answer:
             "seconds": seconds,
             "epochs": len(history),
             "epoch_seconds": [b - a for a, b in pairwise(stamps)],
+            "said": len(said),
             "rows_in": last.total_rows_in,
             "rows_out": results.rows,
             "read": _sum(p.read for p in history),
