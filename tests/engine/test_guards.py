@@ -13,6 +13,7 @@ from penstock.algebra.operator import Sink
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.engine.guards import Guards
+from penstock.portal.testing import local_session
 
 SCHEMA = "ts int, segment int, speed double"
 
@@ -152,3 +153,19 @@ def test_a_chain_of_a_thousand_operators(traffic: ps.Stream) -> None:
     for n in range(1_000):
         chain = chain.where(f"speed > {-n}")
     assert placed(told(chain, "not [*, 3, *]")) == {"source:traffic": ["[*, 3, *]"]}
+
+
+def test_who_keeps_talking_does_not_keep_a_run_from_ending(traffic: ps.Stream) -> None:
+    runs: list[ps.Run] = []
+
+    def talk(now: ps.Progress) -> None:
+        runs[0].feedback(f"not [*, {now.epoch}, *]")
+
+    events = ps.generate(rate=10, rows=30, columns={"segment": ("key", 3), "speed": ("uniform", 0, 100)})
+    query = events.where("speed >= 0")
+    started = query.start(
+        ps.memory(), trigger="available_now", spark=local_session(), max_rows=10, listener=lambda p: runs and talk(p)
+    )
+    runs.append(started)
+    started.wait(60)
+    assert not started.active and 3 <= len(started.history) <= 5

@@ -32,7 +32,8 @@ class ControlLog:
         """Leave a message for the run; returns its id. Ids sort in the order of their making."""
         name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}"
         self.storage.make("control/requests")
-        self.storage.write(f"control/requests/{name}.json", seal(dict(body)))
+        # Whoever has said it is still there if the machine goes down now; what counts is written with a version.
+        self.storage.write(f"control/requests/{name}.json", seal(dict(body)), sync=False)
         return name
 
     def requests(self) -> list[tuple[str, dict[str, Any]]]:

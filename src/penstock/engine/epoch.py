@@ -161,6 +161,7 @@ class Driver:
         self.gone: list[str] = []
         self.feedback = Listening(self.plan, self.checkpoint.storage, self.checkpoint.warnings)
         self.planned = 0
+        self._only_heard = False
         self.stored: dict[int, EpochPlan] = {}
         self._trouble = None
 
@@ -314,8 +315,14 @@ class Driver:
         if self.bounded:
             over = self.manifest.ended
             ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
-        if not splits and not ends and not self.propagation.pending and not news:
-            return None
+        if not splits and not ends and not self.propagation.pending:
+            # What a consumer says is worth an epoch of its own. But who says something after every epoch would keep a
+            # run that ends by itself from ending.
+            if not news or (self.bounded and self._only_heard):
+                return None
+            self._only_heard = True
+        else:
+            self._only_heard = False
         # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
         tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from itertools import islice, product
 from typing import Any
 
@@ -290,6 +291,13 @@ class Guards:
     @property
     def size(self) -> int:
         return sum(len(records) for records in self.places.values())
+
+    def copy(self) -> Guards:
+        """The guards as they are now, whatever is told later. Records never change, so they are shared."""
+        made = copy(self)
+        made.places, made.fresh, made.prefers = dict(self.places), dict(self.fresh), dict(self.prefers)
+        made.heard = {node: dict(places) for node, places in self.heard.items()}
+        return made
 
     def to_json(self) -> dict[str, Any]:
         def stored(places: Places) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class Listening:
         told = [*(self._unwritten or {}).get("told", ()), *told]
         body = {**self.guards.to_json(), "told": told, "requests": self._taken, "after": self.epoch}
         self._unwritten = body
-        self._frozen[self.version] = Guards.from_json(self.guards.to_json(), self.plan)
+        self._frozen[self.version] = self.guards.copy()
         self.issued, self._covered = [], False
         return self.version, news
 

@@ -95,12 +95,12 @@ class Storage:
         with self.filesystem.open_input_stream(self.path(name)) as stream:
             return bytes(stream.read())
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, *, sync: bool = True) -> None:
         """Write whole or not at all, as far as the file system can."""
         reach(f"write {name}")
         try:
             if self.local:
-                self._write_local(name, data)
+                self._write_local(name, data, sync)
             else:
                 with self.filesystem.open_output_stream(self.path(name)) as stream:
                     stream.write(data)
@@ -111,7 +111,7 @@ class Storage:
             ) from error
         reach(f"written {name}")
 
-    def _write_local(self, name: str, data: bytes) -> None:
+    def _write_local(self, name: str, data: bytes, sync: bool) -> None:
         target = Path(self.path(name))
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -119,7 +119,8 @@ class Storage:
             file.write(data)
             file.flush()
             reach(f"flush {name}")
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         reach(f"rename {name}")
         partial.replace(target)
 
