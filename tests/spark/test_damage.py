@@ -329,12 +329,12 @@ def test_trouble_while_looking_ahead_loses_nothing(
     start(tmp_path / "expected").wait()
     plan, calls = FilesReader.plan, 0
 
-    def sometimes(self: FilesReader, *arguments: Any) -> Any:
+    def sometimes(self: FilesReader, *arguments: Any, **more: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 4:
             raise SourceError("stream 'events': cannot be listed", hint="try again")
-        return plan(self, *arguments)
+        return plan(self, *arguments, **more)
 
     monkeypatch.setattr(FilesReader, "plan", sometimes)
     with pytest.raises(SourceError, match="cannot be listed"):

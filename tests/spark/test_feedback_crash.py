@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def check(name: str, home: Path, spark: Any, hook: Hook | None, source: Path) -> int:
-    UNTOLD[name].prepare(source)
+    if not (source / "in").exists():
+        UNTOLD[name].prepare(source)
     UNTOLD[name].start(source, source, local_session()).wait()
     crashes = run_to_the_end(lambda: TOLD[name].start(source, home, spark), hook) if hook else 0
     TOLD[name].start(source, home, spark).wait()

@@ -16,6 +16,7 @@ def in_any_order(promises: Sequence[Promise]) -> bool:
     Where a promise speaks of order, what is late is judged by what came before: reading ahead would make late events
     of those left behind.
 
+    >>> from penstock.algebra.source import Disorder
     >>> in_any_order([EndOfSource()]), in_any_order([Disorder("ts", 5)])
     (True, False)
     """
