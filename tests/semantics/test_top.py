@@ -115,11 +115,18 @@ def limits(draw: st.DrawFn, one: bool, ends: bool = True) -> Case:
     return Case(text, feeds)
 
 
+def assert_first(case: Case, found: Outcome) -> None:
+    """The same events as the reference gives. What is not read any more leaves no letter either."""
+    expected = on_reference(case)
+    assert difference(expected.rows, found.rows) == ([], [])
+    assert set(found.letters) <= set(expected.letters)
+
+
 @given(limits(one=True), cuts())
 @settings(max_examples=12)
 def test_the_first_events_of_one_partition(case: Case, cut: Cut) -> None:
     found = on_kernels(case, cut)
-    assert_same(on_reference(case), found, "reference and engine")
+    assert_first(case, found)
     assert_grammatical(found)
     assert found.state == 0
 
@@ -128,7 +135,7 @@ def test_the_first_events_of_one_partition(case: Case, cut: Cut) -> None:
 @settings(max_examples=8)
 def test_the_limit_is_an_end_for_those_behind_it(case: Case, cut: Cut) -> None:
     found = on_kernels(case, cut)
-    assert_same(on_reference(case), found, "reference and engine")
+    assert_first(case, found)
     assert_grammatical(found)
 
 
