@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 #: Runs at a time. A micro-batch of three rows is mostly waiting.
 _TOGETHER = 4
+#: A run takes seconds, but there are dozens, and on a busy machine each may take minutes.
+_PATIENCE = 900
+
+pytestmark = pytest.mark.timeout(_PATIENCE)
 
 
 def _marked(case: Case) -> object:
@@ -75,7 +79,7 @@ def run(streams: Streams, case: Case, checkpoint: Path) -> list[int] | None:
     writer = df.writeStream.format("noop").outputMode(case.mode).option("checkpointLocation", str(checkpoint))
     try:
         query = writer.trigger(availableNow=True).start()
-        query.awaitTermination(120)
+        query.awaitTermination(_PATIENCE)
     except (AnalysisException, StreamingQueryException) as error:
         if _refusal(str(error)):
             return None
@@ -121,7 +125,7 @@ def test_the_verdict_agrees_with_the_state_of_the_run(
     assert verdict(report) == case.says, str(report)
     if case.module is not None:
         pytest.importorskip(case.module)
-    rows = runs[case.name].result(timeout=280)
+    rows = runs[case.name].result()
     assert (rows is None) == (case.says == "refused"), rows
     if rows is not None and case.says != "depends":
         assert grows(rows) == (case.says == "unbounded"), rows
