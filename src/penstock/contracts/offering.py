@@ -245,7 +245,9 @@ def _union(operator: Union | Pace, below: Sequence[Flow]) -> Verdict:
 
 
 def _ending(tags: Tags, flow: Flow, others: Iterable[Flow]) -> list[frozenset[str]]:
-    return [also_ends(o, n, flow, n) if c != "+" else never_null(o, n) for o in others for n, c in tags]
+    """Of nulls nothing is said, whatever is said of values: where another input brings some, they stay."""
+    values = [also_ends(o, n, flow, n) for o in others for n, c in tags if c != "+"]
+    return [*values, *(never_null(o, n) for o in others for n, _ in tags)]
 
 
 def _bucket(operator: Bucket, below: Flow) -> Verdict:

@@ -251,13 +251,12 @@ def _translated(
         for name, how in tags:
             for target in [b for a, b in pairs if a == name] or ([mine.time] if mine.time is not None else []):
                 moved[target] = how
-                if how != "+":
-                    assumed = assumed | also_ends(below[k], target, below[h], name)
-                    continue
-                if name in its.keys:
-                    assumed = assumed | goes_on(below[h], name, tags)
                 if nulls:
                     assumed = assumed | never_null(below[k], target)
+                if how != "+":
+                    assumed = assumed | also_ends(below[k], target, below[h], name)
+                elif name in its.keys:
+                    assumed = assumed | goes_on(below[h], name, tags)
         found.append((frozenset(moved.items()), assumed))
     return least(found)
 
