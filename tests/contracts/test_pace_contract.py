@@ -45,6 +45,18 @@ def test_what_is_paced_by_something_else_than_time_must_not_be_null() -> None:
     assert "never null" in str(report)
 
 
+def test_what_an_outer_join_leaves_null_is_not_assumed_to_have_a_value() -> None:
+    trips, ends = ps.stream("trips", "k bigint", time=None), ps.stream("ends", "k bigint, v bigint", time=None)
+    other = ps.stream("other", "k bigint, v bigint", time=None)
+
+    def paced(joined: ps.Stream) -> bool:
+        return check(joined.select("k", "v").pace(other, on="v", bound=5).group_by("v").agg(n="count(*)").plan).safe
+
+    trips, ends = (s.punctuate(ps.Punctuate.sorted_by("k")) for s in (trips, ends))
+    assert paced(trips.join(ends, on="k"))
+    assert not paced(trips.join(ends, on="k", how="left"))  # A trip without an end waits for ever: its v is null.
+
+
 def test_an_instrument_passes_all_templates() -> None:
     assert promised(stream("a").instrument("not [*, 7]"), "[[t:+, k:#]]") == "t up to + k: each value"
 

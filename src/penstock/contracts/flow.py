@@ -34,11 +34,15 @@ Promised = Mapping[Tags, frozenset[str]]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an attribute comes from: an attribute of a source, or the label of a window over it."""
+    """Where an attribute comes from: an attribute of a source, or the label of a window over it.
+
+    `padded`: an outer join has come between, which leaves it null where there is no partner.
+    """
 
     stream: str
     attribute: str
     label: bool = False
+    padded: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,15 +187,33 @@ def also_ends(waiting: Flow, mine: str, ending: Flow, its: str) -> frozenset[str
     return frozenset({f"every `{what}` of {whose} also ends in {where}{other}"})
 
 
-def never_null(flow: Flow, attribute: str) -> frozenset[str]:
-    """That an attribute is never null, unless that is known: `up to` is said of values, and null is none."""
-    if attribute in flow.finite or flow.is_time(attribute):
+def never_null(flow: Flow, attribute: str) -> frozenset[str] | None:
+    """That an attribute is never null, unless that is known: a template on it speaks of values, and null is none.
+
+    None where an outer join leaves nulls: who joins so expects them.
+    """
+    if attribute in flow.finite:
         return frozenset()
     # An event with null there would be matched by no punctuation of the template, as it has to be.
     if any(attribute == name for tags in flow.promised for name, _ in tags):
         return frozenset()
+    if any(o.padded for o in flow.origins.get(attribute, ())):
+        return None
+    if flow.is_time(attribute):
+        return frozenset()
     whose, what = _named(flow, attribute)
     return frozenset({f"`{what}` of {whose} is never null"})
+
+
+def none_null(places: Iterable[tuple[Flow, str]]) -> frozenset[str] | None:
+    """That several attributes are never null; None where that cannot be assumed of one."""
+    found: set[str] = set()
+    for flow, attribute in places:
+        assumed = never_null(flow, attribute)
+        if assumed is None:
+            return None
+        found |= assumed
+    return frozenset(found)
 
 
 def goes_on(flow: Flow, time: str, tags: Tags) -> frozenset[str]:

@@ -6,7 +6,7 @@ and which it gives behind it. The rules are those that the engine follows (`thro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -43,7 +43,7 @@ from penstock.contracts.flow import (
     goes_on,
     least,
     met,
-    never_null,
+    none_null,
     ordered,
     promised_by,
 )
@@ -226,7 +226,8 @@ def _union(operator: Union | Pace, below: Sequence[Flow]) -> Verdict:
     for i, flow in enumerate(below):
         # A value that one input ends may still come from another: it must end there too.
         others = [f for k, f in enumerate(below) if k != i]
-        parts.append({t: a.union(*_ending(t, flow, others)) for t, a in flow.promised.items()})
+        also = {t: _ending(t, flow, others) for t in flow.promised}
+        parts.append({t: a | more for t, a in flow.promised.items() if (more := also[t]) is not None})
     speaking = all(f.open or f.promised for f in below)
     origins: dict[str, tuple[Origin, ...]] = {}
     for name in operator.schema.names:
@@ -244,10 +245,12 @@ def _union(operator: Union | Pace, below: Sequence[Flow]) -> Verdict:
     return Verdict("none", "at once", flow)
 
 
-def _ending(tags: Tags, flow: Flow, others: Iterable[Flow]) -> list[frozenset[str]]:
-    """Of nulls nothing is said, whatever is said of values: where another input brings some, they stay."""
-    values = [also_ends(o, n, flow, n) for o in others for n, c in tags if c != "+"]
-    return [*values, *(never_null(o, n) for o in others for n, _ in tags)]
+def _ending(tags: Tags, flow: Flow, others: Sequence[Flow]) -> frozenset[str] | None:
+    """What must hold of the others. Of nulls nothing is said, whatever is said of values: who brings some, has none."""
+    some = none_null((o, n) for o in others for n, _ in tags)
+    return (
+        None if some is None else some.union(*(also_ends(o, n, flow, n) for o in others for n, c in tags if c != "+"))
+    )
 
 
 def _bucket(operator: Bucket, below: Flow) -> Verdict:

@@ -10,15 +10,16 @@ from dataclasses import replace
 
 from penstock.algebra.domain import domains_behind
 from penstock.algebra.operator import Limit, Pace, Top
-from penstock.contracts.flow import Flow, Tags, Verdict, least, never_null, ordered
+from penstock.contracts.flow import Flow, Tags, Verdict, least, none_null, ordered
 from penstock.contracts.report import State
 
 
 def judge_pace(operator: Pace, union: Verdict, below: Sequence[Flow]) -> Verdict:
     """In = {T_i}, Out = {T_1 ∧ … ∧ T_m} as of a union, and {[[on:+]]} whatever arrives: it drops what is late."""
     own: Tags = frozenset({(operator.on, "+")})
-    timed = frozenset[str]().union(*(never_null(flow, operator.on) for flow in below))
-    flow = replace(union.behind, promised=least([(own, timed), *union.behind.promised.items()]))
+    timed = none_null((flow, operator.on) for flow in below)
+    told = [] if timed is None else [(own, timed)]
+    flow = replace(union.behind, promised=least([*told, *union.behind.promised.items()]))
     return Verdict("constant", "at once", flow, (f"remembers how far `{operator.on}` has got",))
 
 

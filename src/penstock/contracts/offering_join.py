@@ -9,6 +9,7 @@ together with those that settle its rows, lifted to the output.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from penstock.contracts.flow import (
     goes_on,
     least,
     met,
-    never_null,
+    none_null,
     ordered,
 )
 from penstock.contracts.report import Output, State
@@ -186,7 +187,7 @@ def _judge(
     waits = [k for k in preserved if fates[k] == "unbounded"]
     output: Output = "held back" if waits else "complete" if preserved else "at once"
     promised = least(
-        entry for k in ports for entry in _lifted(meeting, operator, below[k], settled[k], k, padded).items()
+        entry for k in ports for entry in _lifted(meeting, below, settled[k], k, preserved, padded).items()
     )
     speaking = any(f.open for f in below) and any(
         (below[k].open or below[k].promised) and all(settling[k, h] or below[h].open for h in ports if h != k)
@@ -251,30 +252,31 @@ def _translated(
         for name, how in tags:
             for target in [b for a, b in pairs if a == name] or ([mine.time] if mine.time is not None else []):
                 moved[target] = how
-                if nulls:
-                    assumed = assumed | never_null(below[k], target)
                 if how != "+":
                     assumed = assumed | also_ends(below[k], target, below[h], name)
                 elif name in its.keys:
                     assumed = assumed | goes_on(below[h], name, tags)
-        found.append((frozenset(moved.items()), assumed))
+        values = none_null((below[k], target) for target in moved) if nulls else frozenset()
+        if values is not None:
+            found.append((frozenset(moved.items()), assumed | values))
     return least(found)
 
 
 def _lifted(
     meeting: Meeting,
-    operator: Join | MultiJoin,
-    flow: Flow,
+    below: Sequence[Flow],
     settled: Promised,
     k: int,
+    preserved: Sequence[int],
     padded: Sequence[int],
 ) -> dict[Tags, frozenset[str]]:
     """Templates behind the join that speak of attributes of input k.
 
     Its own together with those that settle its rows; and, since the state is asked how far its rows reach, its own
-    `+` on one attribute as soon as rows leave at all; and any of its own once time alone settles them.
+    `+` on one attribute as soon as rows leave at all; and any of its own once time alone settles them. Rows whose key
+    is null have no partners. Of a preserved input they come out all the same, and no template on the key matches them.
     """
-    side = meeting.sides[k]
+    side, flow = meeting.sides[k], below[k]
     found = list(met([flow.promised, settled]).items())
     if settled:
         best = settled[ordered(settled)[0]]
@@ -293,8 +295,17 @@ def _lifted(
             continue
         if k in padded and any(n not in side.keys for n, _ in tags):
             continue  # Unmatched rows of the other input are null there: no punctuation on it matches them.
-        lifted.append((frozenset((side.lifted[n], c) for n, c in tags), assumed))
+        keys = [place for place, key in enumerate(side.keys) if any(key == n for n, _ in tags)]
+        values = none_null((below[h], meeting.sides[h].keys[place]) for h in preserved for place in keys)
+        if values is not None:
+            lifted.append((frozenset((side.lifted[n], c) for n, c in tags), assumed | values))
     return least(lifted)
+
+
+def _pads(operator: Join, ports: Sequence[int]) -> bool:
+    """Whether a column that is taken from these inputs may be left null: a row has one input at least."""
+    padded = _PADDED.get(operator.how, ())
+    return all(k in padded for k in ports) and len(set(ports)) < len(operator.inputs)
 
 
 def _rises(flow: Flow, tags: Tags) -> bool:
@@ -312,6 +323,8 @@ def _behind(operator: Join | MultiJoin, below: Sequence[Flow], promised: Promise
         known = [below[k].origins.get(n, ()) for k, n in column.origins]
         if all(known):
             origins[column.name] = tuple(dict.fromkeys(o for part in known for o in part))
+            if isinstance(operator, Join) and _pads(operator, [k for k, _ in column.origins]):
+                origins[column.name] = tuple(replace(o, padded=True) for o in origins[column.name])
     return Flow(
         operator.schema,
         tuple(dict.fromkeys(s for f in below for s in f.streams)),
