@@ -71,7 +71,7 @@ def test_it_is_read_back_as_it_was_and_goes_on_from_there() -> None:
     tell(guards, 1, "not [*, 1, *]")
     tell(guards, 1, "not [*, 2, *]")
     tell(guards, 2, "not [< 7, *, *]", by="pace-1")
-    stored = json.loads(json.dumps(guards.to_json()))
+    stored = json.loads(json.dumps({**guards.to_json(), "trail": guards.trail.to_json()}))
     again = Guards.from_json(stored, guards.plan)
     assert list(again.trail) == list(guards.trail)
     for each in (guards, again):

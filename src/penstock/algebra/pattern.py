@@ -203,6 +203,10 @@ class Pattern:
         self._keeps(mapping)
         return Pattern.by_name(schema, {mapping[n]: self[n] for n in self.restricted})
 
+    def over(self, schema: Schema) -> Pattern:
+        """The same restrictions, attribute by attribute, over a schema that may name them, or its time, differently."""
+        return self if schema is self.schema else Pattern(schema, self.restrictions)
+
     def _keeps(self, names: Iterable[str]) -> None:
         if lost := set(self.restricted) - set(names):
             raise ValueError(f"{self} also restricts {', '.join(sorted(lost))}: without it, it would match more")

@@ -79,7 +79,8 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             return Response(output=True)
         case Select() | Sink() | Instrument():
             # Each result is its event, unchanged: the two match alike.
-            return _before(operator, pattern, {n: n for n in operator.schema.names})
+            mine = pattern.over(operator.inputs[0].schema)
+            return Response(inputs=(mine,), send=((mine,),))
         case Project():
             # A result matches just if its event does, as long as every restricted attribute is carried unchanged.
             carried = {name: old for old, names in operator.renames.items() for name in names}
@@ -103,11 +104,11 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
         case Distinct():
             # Copies of an event match alike, so all go or none. Once its first copy is forgotten, a later one would
             # come out as new: the guard stays.
-            mine = Pattern(operator.inputs[0].schema, pattern.restrictions)
+            mine = pattern.over(operator.inputs[0].schema)
             return Response(inputs=(mine,), send=((mine,),), purge=True, pinned=True)
         case OrderBy():
             # Whatever the order of the others becomes, they all come out.
-            mine = Pattern(operator.inputs[0].schema, pattern.restrictions)
+            mine = pattern.over(operator.inputs[0].schema)
             return Response(inputs=(mine,), send=((mine,),), purge=True)
         case Limit():
             # The first n are counted before anybody looks at them.
@@ -116,7 +117,7 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             if not pattern.describes(operator.per):
                 return behind_only(operator, "a worse event would take the place of one that is dropped")
             # Whole groups go, and other groups do not depend on them. One that formed again would hold too little.
-            mine = Pattern(operator.inputs[0].schema, pattern.restrictions)
+            mine = pattern.over(operator.inputs[0].schema)
             return Response(output=True, inputs=(mine,), send=((mine,),), purge=True, pinned=True)
         case Aggregate():
             return respond_aggregate(operator, pattern)

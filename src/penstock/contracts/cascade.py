@@ -117,7 +117,7 @@ class _Cascade:
     def assume(self, node_id: str, pattern: Pattern, edge: str) -> Step:
         """Whether from then on no matching event leaves the operator on this edge."""
         node = self.nodes[node_id]
-        pattern = _over(pattern, node.operator)
+        pattern = pattern.over(node.operator.schema)
         if pattern.is_empty:
             return True
         edges = self.edges.get(node_id, ())
@@ -175,7 +175,7 @@ class _Cascade:
         """A wish goes where an assumption would; sources and queues keep it."""
         node = self.nodes[node_id]
         operator = node.operator
-        pattern = _over(pattern, operator)
+        pattern = pattern.over(operator.schema)
         if pattern.is_empty or not pattern.restricted:
             return False
         response = respond(operator, pattern)
@@ -192,11 +192,6 @@ class _Cascade:
                 for sent in patterns:
                     yield self.prefer(node.inputs[port], sent)
         return False
-
-
-def _over(pattern: Pattern, operator: Operator) -> Pattern:
-    """The pattern over the very schema of an operator, which may tell other attributes to be times."""
-    return pattern if pattern.schema is operator.schema else Pattern(operator.schema, pattern.restrictions)
 
 
 def _add(records: list[Kept], new: Kept) -> None:

@@ -25,7 +25,7 @@ from penstock.engine.progress import Guard, Receipt, inside
 from penstock.engine.rehearse import answer
 from penstock.engine.run import BESIDE_SINK, Run
 from penstock.engine.storage import Storage, unseal
-from penstock.engine.trail import CLIENT, Stop
+from penstock.engine.trail import CLIENT, Stop, Trail
 from penstock.errors import CheckpointError, UserError, did_you_mean
 
 #: A run deletes old records while somebody reads: so often is it tried again.
@@ -105,7 +105,7 @@ class Consumer:
             raise UserError(f"feedback '{text}' to '{node}'", hint="demand results of the query itself")
         remarks = (*read_contract(self._storage).remarks(node, told), *inside(node, self.root, told))
         name = ControlLog(self._storage).submit({"text": str(told), "node": node})
-        return Receipt(name, remarks, str(told), node)
+        return Receipt(name, str(told), node, lambda: remarks)
 
     def ignore(self, pattern: str, *, to: str | None = None) -> Receipt:
         """Matching results are ignored from now on: nothing need be done for them."""
@@ -154,15 +154,15 @@ class Consumer:
         planned, after = version, epoch
         while (plan := checkpoint.plan_of(after := after + 1)) is not None:
             planned = plan.control
-        if done is not None and planned == version and (live := done.feedback.get("live")):
-            body: Mapping[str, Any] = live  # Less than the version says: punctuation has covered some of it.
-        else:
-            body = log.read(planned)
+        body = log.read(planned)
+        if done is not None and planned == version:
+            # Less than the version says, if punctuation has covered some of it.
+            body = {**body, **done.feedback.get("live", {})}
         return Talk(
             epoch,
             self._guards(body.get("places", {}), self._speaker),
             self._guards(body.get("prefers", {}), self._wisher),
-            tuple(Stop(**s) for s in body.get("trail", ())),
+            tuple(Trail.from_json(body.get("trail", ()))),
             tuple(Waiting(name, said["text"], said.get("node") or self.root) for name, said in log.requests()),
             {} if done is None else done.totals.get("saved", {}),
         )

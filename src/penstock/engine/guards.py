@@ -94,7 +94,7 @@ class Guards:
     def _assume(self, node_id: str, pattern: Pattern, edge: str) -> bool:
         """Whether from now on no matching event will leave the operator on this edge."""
         node = self.nodes[node_id]
-        pattern = Pattern(node.operator.schema, pattern.restrictions)
+        pattern = pattern.over(node.operator.schema)
         if pattern.is_empty:
             return True
         edges = self._edges.get(node_id, ())
@@ -181,7 +181,7 @@ class Guards:
     def _prefer(self, node_id: str, pattern: Pattern) -> None:
         """A wish travels as an assumption would, but where that stops, it does. All it changes is an order."""
         node = self.nodes[node_id]
-        pattern = Pattern(node.operator.schema, pattern.restrictions)
+        pattern = pattern.over(node.operator.schema)
         if pattern.is_empty or not pattern.restricted:
             return
         response = respond(node.operator, pattern)
@@ -300,6 +300,8 @@ class Guards:
         return made
 
     def to_json(self) -> dict[str, Any]:
+        """All but the trail, which changes with versions only."""
+
         def stored(places: Places) -> dict[str, Any]:
             return {place: [r.to_json() for r in records] for place, records in sorted(places.items())}
 
@@ -309,7 +311,6 @@ class Guards:
             "fresh": {place: [p.to_json() for p in patterns] for place, patterns in sorted(self.fresh.items())},
             "prefers": stored(self.prefers),
             "heard": {node: stored(places) for node, places in sorted(self.heard.items())},
-            "trail": self.trail.to_json(),
         }
 
     @classmethod
@@ -329,7 +330,7 @@ class Guards:
         }
         made.prefers = read(stored["prefers"], lambda p: made.nodes[made._wisher(p)].operator.schema)
         made.heard = {n: read(p, lambda _, n=n: made.nodes[n].operator.schema) for n, p in stored["heard"].items()}
-        made.trail = Trail.from_json(stored["trail"])
+        made.trail = Trail.from_json(stored.get("trail", ()))
         return made
 
     def __iter__(self) -> Iterator[tuple[str, Record]]:

@@ -43,6 +43,8 @@ class Listening:
         self.epoch = 0
         #: Messages that could not be read are told here.
         self.warnings = [] if warnings is None else warnings
+        #: The oldest version that is still there.
+        self._kept = 1
         self._frozen: dict[int, Guards] = {0: Guards(plan)}
         self._covered = False
         self._taken: list[str] = []
@@ -54,24 +56,35 @@ class Listening:
         """Take up what is new: the version under which the epoch runs, and whether somebody outside has spoken."""
         requests, asked = [], len(self.demands)
         for name, body in self.log.requests():
-            if name not in self._taken and name not in self.demands and not self._demanded(name, body):
-                requests.append((name, body))
+            if name in self._taken or name in self.demands:
+                continue
+            said = self._parsed(body)
+            if said is not None and said[1].intent is Intent.DEMANDED:
+                self.demands[name] = said[1]  # Demands change no guard: they are answered after an epoch.
+            else:
+                requests.append((name, body, said))
         news = bool(requests) or len(self.demands) > asked
         if not requests and not self.issued and not self._covered:
             return self.version, news
         self.guards.begin(epoch)
         for issued in self.issued:
             self._take(issued)
-        for _, body in requests:
-            self._hear(body)
-        told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": CLIENT} for _, b in requests]
+        for *_, said in requests:
+            self._hear(said)
+        told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": CLIENT} for _, b, _ in requests]
         # A version that no plan has named yet goes on to grow.
-        self._taken = [*(self._taken if self._unwritten is not None else ()), *(name for name, _ in requests)]
+        self._taken = [*(self._taken if self._unwritten is not None else ()), *(name for name, *_ in requests)]
         if self._unwritten is None:
             self.version += 1
         # What each version takes up stays readable for people; the guards are what counts.
         told = [*(self._unwritten or {}).get("told", ()), *told]
-        body = {**self.guards.to_json(), "told": told, "requests": self._taken, "after": self.epoch}
+        body = {
+            **self.guards.to_json(),
+            "trail": self.guards.trail.to_json(),
+            "told": told,
+            "requests": self._taken,
+            "after": self.epoch,
+        }
         self._unwritten = body
         self._frozen[self.version] = self.guards.copy()
         self.issued, self._covered = [], False
@@ -96,21 +109,12 @@ class Listening:
             self.warnings.append(f"feedback {body.get('text')!r} to {node_id}: {error}")
             return None
 
-    def _demanded(self, name: str, body: Mapping[str, Any]) -> bool:
-        """Demands change no guard: they are answered after an epoch."""
-        said = self._parsed(body)
-        if said is None or said[1].intent is not Intent.DEMANDED:
-            return False
-        self.demands[name] = said[1]
-        return True
-
     def answered(self, name: str) -> None:
         """A demand has had its answer."""
         self.log.discard([name])
         del self.demands[name]
 
-    def _hear(self, body: Mapping[str, Any]) -> None:
-        said = self._parsed(body)
+    def _hear(self, said: tuple[str, Feedback] | None) -> None:
         if said is not None:
             node_id, feedback = said
             (sink,) = self.plan.sinks
@@ -179,12 +183,15 @@ class Listening:
         """Forget versions that only older epochs ran under."""
         for version in [v for v in self._frozen if v < before]:
             del self._frozen[version]
-        if before and self.log.versions()[:1] < [before]:
-            self.log.retire(before)
+        # What a crash has left behind is swept at the start.
+        for version in range(self._kept, before):
+            self.log.delete(version)
+        self._kept = max(self._kept, before)
 
     def sweep(self, oldest: int) -> None:
         """Delete versions that a crash left behind: older than any epoch within reach, or named by no plan."""
         self.log.retire(oldest)
+        self._kept = max(1, oldest)
         for version in self.log.versions():
             if version > self.version:
                 self.log.delete(version)
@@ -204,7 +211,7 @@ class Listening:
         """Where a manifest left off."""
         self.version = control
         body = self.log.read(control)
-        self.guards = Guards.from_json(stored.get("live") or body, self.plan)
+        self.guards = Guards.from_json({**body, **stored.get("live", {})}, self.plan)
         self.issued = list(stored.get("issued", ()))
         self._covered = "live" in stored
         self._taken = list(body.get("requests", ()))

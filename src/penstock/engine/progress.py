@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from penstock.algebra.feedback import Feedback, Intent
@@ -75,12 +77,25 @@ class Guard:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A message that waits for its run. `remarks` is what the contract says about it: which guards could stay."""
+    """A message that waits for its run.
+
+    >>> print(Receipt("1", "not [> 40]", "source:cars"))
+    not [> 40] to source:cars
+    """
 
     id: str
-    remarks: tuple[str, ...] = ()
-    text: str = ""
-    to: str = ""
+    text: str
+    to: str
+    # Asked for when somebody looks: who talks to a run in every epoch does not pay for it each time.
+    contract: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What the contract says about it: which guards nothing will ever cover."""
+        return self.contract()
+
+    def __str__(self) -> str:
+        return "\n  ".join((f"{self.text} to {self.to}", *self.remarks))
 
 
 def inside(node: str, root: str, feedback: Feedback) -> tuple[str, ...]:

@@ -294,8 +294,12 @@ class Run:
         if parsed.intent is Intent.DEMANDED and node_id != self.driver.feedback.root:
             raise UserError(f"feedback '{text}' to '{node_id}'", hint="demand results of the query itself")
         name = self.driver.feedback.log.submit({"text": str(parsed), "node": node_id})
-        found = remarks(self._plan, parsed, node_id) if parsed.intent is Intent.ASSUMED else []
-        return Receipt(name, (*found, *inside(node_id, self.driver.feedback.root, parsed)), str(parsed), node_id)
+
+        def contract() -> tuple[str, ...]:
+            found = remarks(self._plan, parsed, node_id) if parsed.intent is Intent.ASSUMED else []
+            return (*found, *inside(node_id, self.driver.feedback.root, parsed))
+
+        return Receipt(name, str(parsed), node_id, contract)
 
     def demand(self, pattern: str = "", *, timeout: float = 60.0) -> pa.Table:
         """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.

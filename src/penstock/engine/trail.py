@@ -6,9 +6,8 @@ issuer the last messages are kept, however long ago they came: what they say hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 from penstock.algebra.feedback import Feedback
@@ -34,9 +33,39 @@ class Stop:
     said: str = ""
     epoch: int = 0
 
+
+@dataclass
+class Message:
+    """What was said, and its way: which operators, one after the other, did the same about the same pattern."""
+
+    by: str
+    said: str
+    epoch: int
+    #: Operators, the pattern as they heard it, what they did, and why no more.
+    legs: list[tuple[list[str], str, str, str]] = field(default_factory=list)
+    count: int = 0
+
+    def stop(self, node: str, feedback: str, did: str, why: str) -> None:
+        if self.count == STOPS:
+            return
+        self.count += 1
+        if self.legs and self.legs[-1][1:] == (feedback, did, why):
+            self.legs[-1][0].append(node)
+        else:
+            self.legs.append(([node], feedback, did, why))
+
     @property
-    def message(self) -> tuple[str, str, int]:
-        return self.by, self.said, self.epoch
+    def stops(self) -> Iterator[Stop]:
+        return (Stop(n, text, did, why, self.by, self.said, self.epoch) for ns, text, did, why in self.legs for n in ns)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"by": self.by, "said": self.said, "epoch": self.epoch, "legs": self.legs}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Message:
+        legs = [(list(nodes), text, did, why) for nodes, text, did, why in stored["legs"]]
+        count = sum(len(nodes) for nodes, *_ in legs)
+        return cls(stored["by"], stored["said"], stored["epoch"], legs, count)
 
 
 @dataclass
@@ -51,40 +80,40 @@ class Trail:
     [('source:cars', 'client', 'not [> 40]', 3)]
     """
 
-    _messages: dict[str, list[list[Stop]]] = field(default_factory=dict)
-    _now: tuple[str, str, int] = ("", "", 0)
+    _messages: dict[str, list[Message]] = field(default_factory=dict)
+    _now: Message = field(default_factory=lambda: Message("", "", 0))
+    #: The last pattern and its text: as a rule the next operator hears the same.
+    _last: tuple[Feedback, str] | None = None
 
     def begin(self, by: str, said: Feedback, epoch: int) -> None:
         """Stops from here on are of this message."""
-        self._now = (by, _text(said), epoch)
-        self._open(by)
-
-    def _open(self, by: str) -> None:
+        self._now = Message(by, self._text(said), epoch)
         told = self._messages.setdefault(by, [])
         # Said again, it is the same message, and only its latest way is of interest.
-        told[:] = [stops for stops in told if stops and stops[0].message[:2] != self._now[:2]]
-        told.append([])
+        told[:] = [m for m in told if m.legs and m.said != self._now.said]
+        told.append(self._now)
         del told[: -MESSAGES[by == CLIENT]]
 
     def stop(self, node: str, feedback: Feedback, did: str, why: str = "") -> None:
-        by, said, epoch = self._now
-        if by not in self._messages:
-            self._open(by)
-        stops = self._messages[by][-1]
-        if len(stops) < STOPS:
-            stops.append(Stop(node, _text(feedback), did, why, by, said, epoch))
+        self._now.stop(node, self._text(feedback), did, why)
+
+    def _text(self, feedback: Feedback) -> str:
+        if self._last is None or self._last[0] != feedback:
+            self._last = feedback, _text(feedback)
+        return self._last[1]
 
     def __iter__(self) -> Iterator[Stop]:
-        return (stop for told in self._messages.values() for stops in told for stop in stops)
+        return (stop for told in self._messages.values() for message in told for stop in message.stops)
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [vars(stop) for stop in self]
+        return [message.to_json() for told in self._messages.values() for message in told]
 
     @classmethod
-    def from_json(cls, stored: Iterable[dict[str, Any]]) -> Trail:
+    def from_json(cls, stored: Iterable[Mapping[str, Any]]) -> Trail:
         trail = cls()
-        for message, stops in groupby((Stop(**s) for s in stored), key=lambda s: s.message):
-            trail._messages.setdefault(message[0], []).append(list(stops))
+        for each in stored:
+            message = Message.from_json(each)
+            trail._messages.setdefault(message.by, []).append(message)
         return trail
 
 
