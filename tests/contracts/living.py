@@ -18,7 +18,8 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import InBand
 from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.epoch import Driver, Settings
+from penstock.engine.epoch import Driver
+from penstock.engine.settings import Settings
 from penstock.engine.sink import memory
 from penstock.engine.sink.target import FileTarget
 from penstock.engine.storage import Storage

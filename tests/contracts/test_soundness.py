@@ -46,7 +46,8 @@ from penstock.contracts.report import Finding
 from penstock.contracts.source_scheme import Unknown, scheme_of
 from penstock.contracts.template import Scheme
 from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.epoch import Driver, Settings
+from penstock.engine.epoch import Driver
+from penstock.engine.settings import Settings
 from penstock.engine.sink import memory
 from penstock.engine.sink.target import FileTarget
 from penstock.engine.storage import Storage

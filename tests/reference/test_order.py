@@ -113,14 +113,16 @@ def test_descending_order_completes_from_above_and_nulls_come_last() -> None:
     assert shown(run(source.order_by("n desc"), {"s": sent}, ends=True).outputs)[-2:] == [(None,), "[*]"]
 
 
-def test_not_a_number_is_the_greatest() -> None:
+def test_not_a_number_comes_behind_all_numbers_either_way() -> None:
     source = stream("s", "x double")
     sent = [{"x": x} for x in (1.0, math.nan, None, math.inf)]
     up = run(source.order_by("x"), {"s": [*sent, Pattern.parse("[<= 7]", source.schema)]}, ends=True)
     assert [str(row["x"]) for row in events(up.outputs)] == ["1.0", "inf", "nan", "None"]
-    # No punctuation on values says that NaN is over, so from above nothing is complete before the end.
-    down = run(source.order_by("x desc"), {"s": [*sent, Pattern.parse("[>= 0]", source.schema)]})
-    assert events(down.outputs) == []
+    sent = [*sent, Pattern.parse("[>= 0]", source.schema)]
+    down = run(source.order_by("x desc"), {"s": sent})
+    assert [str(row["x"]) for row in events(down.outputs)] == ["inf", "1.0"]
+    down = run(source.order_by("x desc"), {"s": sent}, ends=True)
+    assert [str(row["x"]) for row in events(down.outputs)] == ["inf", "1.0", "nan", "None"]
 
 
 def test_with_slack_only_the_end_passes() -> None:

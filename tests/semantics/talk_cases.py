@@ -109,7 +109,7 @@ def _aggregate(r: Random, below: str, window: str) -> str:
 
 def keeping(r: Random) -> str:
     few = r.choice((".select('k', 'n')", ".select('k')"))
-    ordered = "s.order_by('ts', 'n desc')", "s.order_by('v')", "s.order_by('ts', slack=2)"
+    ordered = "s.order_by('ts', 'n desc')", "s.order_by('v')", "s.order_by('v desc')", "s.order_by('ts', slack=2)"
     return r.choice((*ordered, f"s{few}.distinct()", f"s{few}.intersect(t{few})", f"s{few}.difference(t{few})"))
 
 

@@ -12,12 +12,10 @@ Scanning needs no state, so the scan of epoch n+1 runs while epoch n merges.
 from __future__ import annotations
 
 import json
-import pickle
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.algebra.operator import Source
@@ -27,8 +25,8 @@ from penstock.algebra.propagate import Propagation
 from penstock.algebra.source import EndOfSource
 from penstock.algebra.table import tables_of
 from penstock.engine import jobs
-from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, Output, named_by
-from penstock.engine.compaction import MANY, Compacted, candidates, compact, install
+from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, named_by
+from penstock.engine.compactor import Compactor
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.fault import reach
 from penstock.engine.keep import combined
@@ -37,17 +35,18 @@ from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.rehearse import marked, rehearse, store_answer
+from penstock.engine.settings import Settings
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, count_spared, plan_tasks, tell_spared
 from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.listing import SourceReader, open_reader
-from penstock.engine.source.place import fingerprint
-from penstock.engine.source.split import Split
-from penstock.engine.source.ticks import from_tick
+from penstock.engine.source.split import Split, changed_file
 from penstock.engine.state import apply, run_names
 from penstock.engine.tables import TableKeeper
+from penstock.engine.tally import added, progress, totals
 from penstock.engine.task import Job, Merge, Report
-from penstock.errors import PenstockError, SourceError, UserError, ViolationError
+from penstock.engine.violation import raise_errors
+from penstock.errors import PenstockError
 from penstock.kernels.release import Laziness
 
 if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
@@ -58,37 +57,6 @@ if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
 SMALLEST_TASK = 1 << 20
 #: State of so many rows is closed by one task as fast as by several.
 SMALL_STATE = 200_000
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a run goes about its work; none of this changes what it computes."""
-
-    buckets: int | None = None
-    max_rows: int | None = None
-    max_bytes: int | None = 512 << 20
-    batch_rows: int = 4_000_000
-    memory: str = "2GB"
-    overlap: bool = True
-    fuse_below: int = 16 << 20
-    attempts: int = 3
-    compact_above: int = MANY
-    rewrite_above: float = 0.5
-    merge_above: int = MANY
-    fault: str | None = None
-
-
-#: What may be changed while a run goes on.
-TUNABLE = ("max_rows", "max_bytes", "rewrite_above", "merge_above")
-
-
-def check_setting(name: str, value: Any) -> None:
-    """Complain about a setting that makes no sense."""
-    if name in ("max_rows", "max_bytes", "buckets", "batch_rows", "merge_above") and value is not None:
-        if not isinstance(value, int) or value < 1:
-            raise UserError(f"setting {name}={value!r}", hint="a whole number of at least 1")
-    elif name == "rewrite_above" and not (isinstance(value, int | float) and 0 <= value <= 1):
-        raise UserError(f"setting {name}={value!r}", hint="a share between 0 and 1")
 
 
 @dataclass
@@ -134,8 +102,9 @@ class Driver:
         self.inboxes = dict(inboxes or {})
         self.buckets = 1
         self._scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
-        self._compactor = ThreadPoolExecutor(1, thread_name_prefix="penstock-compact")
-        self._compaction: Future[list[Compacted]] | None = None
+        # Operators that keep rows compact their own runs as they go: their marks would outrun a compaction.
+        folded = frozenset(i for i, e in self.pipeline.exchanges.items() if not e.by_count)
+        self.compactor = Compactor(spark, folded, settings.compact_above)
         self._ahead: Begun | None = None
         self._trouble: PenstockError | None = None
         self.read_before: dict[str, list[Split]] = {}
@@ -203,7 +172,7 @@ class Driver:
         """
         epoch = self.manifest.epoch + 1
         while (plan := self.checkpoint.plan_of(epoch)) is not None:
-            changed = self._changed_since(plan)
+            changed = changed_file(Split.from_json(s) for splits in plan.splits.values() for s in splits)
             if changed is not None and not self.checkpoint.has_record(epoch):
                 self.checkpoint.warnings.append(f"'{changed}' changed after epoch {epoch} was planned: planned anew")
                 break
@@ -212,18 +181,6 @@ class Driver:
         self.checkpoint.forget_plans(epoch - 1)
         if self.stored:
             self.feedback.take_up(self.stored[epoch - 1].control)
-
-    def _changed_since(self, plan: EpochPlan) -> str | None:
-        """A file the plan names that is no longer the same."""
-        for split in (Split.from_json(s) for splits in plan.splits.values() for s in splits):
-            if split.format != "generated":
-                try:
-                    now = fingerprint(split.path)
-                except SourceError:
-                    return split.path
-                if (now.size, now.mtime_ns) != (split.size, split.mtime_ns):
-                    return split.path
-        return None
 
     def sweep(self) -> list[str]:
         """Delete orphans: what crashed epochs left behind. Returns their names."""
@@ -344,7 +301,7 @@ class Driver:
             splits = [Split.from_json(s) for s in stored]
             size += sum(s.bytes for s in splits)
             begun.spared += [(node_id, told) for told in tell_spared(state.promises, splits)]
-            begun.saved = _added([begun.saved, count_spared(self.sources[node_id].name, splits)])
+            begun.saved = added([begun.saved, count_spared(self.sources[node_id].name, splits)])
             for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
                 pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
                 records.append(json.dumps({"source": node_id, "splits": pairs}))
@@ -403,7 +360,7 @@ class Driver:
         else:
             scans = begun.reports.result()
         scanned = time.perf_counter()
-        self._raise_errors(begun, scans)
+        raise_errors(self.sources, scans)
         reach("scanned")
         now = punctuate(self.pipeline, standing, scans)
         # The next scan starts from what this one has established.
@@ -415,7 +372,7 @@ class Driver:
             if levels and (begun.parcels is not None or now.closers or told):
                 merging = Merge(self.manifest.units, now.closers, now.orders, self.closed)
                 merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
-        self._raise_errors(begun, merged)
+        raise_errors(self.sources, merged)
         reach("merged")
         answers = {i: [a for r in merged for a in r.answers.get(i, ())] for i in self.pipeline.keepers}
         now.propagation.answered({i: combined(a) for i, a in answers.items() if a})
@@ -442,27 +399,12 @@ class Driver:
             # Not tried again: readers may have moved on over splits that no plan names.
             self._trouble = error
 
-    def _raise_errors(self, begun: Begun, reports: Sequence[Report]) -> None:
-        for report in reports:
-            if report.error is not None:
-                raise report.error
-        for report in reports:
-            for source, told in report.promises:
-                if self.sources[source].on_violation == "fail" and (told["rejected"] or told["malformed"]):
-                    example = told.get("example") or {}
-                    raise ViolationError(
-                        f"stream '{self.sources[source].name}': {told['rejected'] + told['malformed']} event(s) break "
-                        f"a promise, for example {example.get('event', 'a malformed one')}: "
-                        f"{example.get('reason', 'malformed')} ({example.get('detail', '')})",
-                        hint="mend the input, or choose on_violation('reject') to set such events aside",
-                    )
-
     # --- commit -------------------------------------------------------------------------------------------------
 
     def _commit(self, begun: Begun, reports: Sequence[Report], scanned: float) -> None:
         epoch = begun.plan.epoch
         units = apply(self.manifest.units, [c for r in reports for c in r.changes])
-        units, wasted = self._take_compacted(units)
+        units, wasted = self.compactor.take(units, self.closed)
         outputs = tuple(o for r in reports for o in r.outputs)
         for node_id, position in begun.positions.items():
             self.deltas[node_id].append(position)
@@ -471,7 +413,7 @@ class Driver:
             self.checkpoint.write_snapshot(epoch, begun.snapshots)
             self.deltas = {i: [] for i in self.sources}
             snapshot = epoch
-        totals, dead = self._totals(reports, outputs)
+        saved = added(self.feedback.logged(r.saved) for r in reports)
         manifest = Manifest(
             epoch=epoch,
             units=units,
@@ -480,7 +422,7 @@ class Driver:
             snapshot=snapshot,
             deltas={i: list(d) for i, d in self.deltas.items()},
             outputs=outputs,
-            totals=totals,
+            totals=totals(self.manifest.totals, reports, outputs, saved),
             ended=(*self.manifest.ended, *begun.plan.ends),
             control=begun.plan.control,
             feedback=self.feedback.to_json(begun.plan.control),
@@ -497,8 +439,24 @@ class Driver:
         staged = [o.staged for o in before.outputs if o.staged.startswith("results/")]
         self.gone = [*sorted(run_names(before.units) - run_names(units)), *(r.name for r in wasted), *staged]
         self._discard_inboxes(begun)
-        self._start_compaction(begun)
-        self._tell(begun, reports, outputs, dead, scanned)
+        self.compactor.start(begun.job, manifest.units)
+        if self.listener is not None:
+            now = time.perf_counter()
+            names = {i: source.name for i, source in self.sources.items()}
+            self.listener(
+                progress(
+                    manifest,
+                    reports,
+                    self.promises,
+                    names,
+                    seconds=now - begun.began,
+                    scan_seconds=scanned - begun.began,
+                    merge_seconds=now - scanned,
+                    waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
+                    saved=saved,
+                    guards=self.feedback.guards.size,
+                )
+            )
 
     def _discard_inboxes(self, begun: Begun) -> None:
         """Delete batches of Spark streams that lie before the epoch before: only it might have to be run again."""
@@ -512,126 +470,20 @@ class Driver:
             target.publish(manifest.epoch, [o for o in manifest.outputs if o.sink == name], self.spark)
         reach("published")
 
-    def _totals(self, reports: Sequence[Report], outputs: Sequence[Output]) -> tuple[dict[str, Any], dict[str, int]]:
-        before = self.manifest.totals
-        dead: dict[str, int] = {}
-        for report in reports:
-            for reason, count in report.dead.items():
-                dead[reason] = dead.get(reason, 0) + count
-        all_dead = dict(before.get("dead", {}))
-        for reason, count in dead.items():
-            all_dead[reason] = all_dead.get(reason, 0) + count
-        sent = sum(o.rows for o in outputs if o.sink != "dead")
-        totals = {
-            "rows_in": before.get("rows_in", 0) + sum(r.rows for r in reports),
-            "rows_out": before.get("rows_out", 0) + sent,
-            "dead": all_dead,
-            "saved": _added([before.get("saved", {}), *(self.feedback.logged(r.saved) for r in reports)]),
-        }
-        return totals, dead
-
-    def _tell(
-        self, begun: Begun, reports: Sequence[Report], outputs: Sequence[Output], dead: dict[str, int], scanned: float
-    ) -> None:
-        if self.listener is None:
-            return
-        now = time.perf_counter()
-        runs = [r for runs in self.manifest.units.values() for r in runs]
-        frontier: dict[str, str | None] = {}
-        lag: dict[str, float | None] = {}
-        for node_id, state in self.promises.items():
-            name = self.sources[node_id].name
-            reached = state.frontier
-            time_name = next((t for t in state.schema.times if t in reached), None)
-            if time_name is None:
-                frontier[name] = "end" if state.ended else None
-                lag[name] = None
-                continue
-            value = from_tick(reached[time_name], state.schema.type_of(time_name))
-            frontier[name] = "end" if state.ended else str(value)
-            stamp = getattr(value, "timestamp", None)
-            lag[name] = None if stamp is None else time.time() - reached[time_name] / 1e6
-        totals = self.manifest.totals
-        self.listener(
-            Progress(
-                epoch=begun.plan.epoch,
-                rows_in=sum(r.rows for r in reports),
-                rows_out=sum(o.rows for o in outputs if o.sink != "dead"),
-                seconds=now - begun.began,
-                scan_seconds=scanned - begun.began,
-                merge_seconds=now - scanned,
-                state_rows=sum(r.live for r in runs),
-                state_bytes=sum(r.bytes for r in runs),
-                state_runs=len(runs),
-                dead=dead,
-                frontier=frontier,
-                lag_seconds=lag,
-                total_rows_in=totals["rows_in"],
-                total_rows_out=totals["rows_out"],
-                total_dead=totals["dead"],
-                waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
-                disorder={self.sources[i].name: d for i, s in self.promises.items() if (d := _disorder(s))},
-                work=_added(r.work for r in reports),
-                saved=_added(self.feedback.logged(r.saved) for r in reports),
-                total_saved=totals.get("saved", {}),
-                guards=self.feedback.guards.size,
-                read=_added({self.sources[i].name: t["rows"] - t["rejected"]} for r in reports for i, t in r.promises),
-            )
-        )
-
-    # --- compaction ---------------------------------------------------------------------------------------------
-
-    def _start_compaction(self, begun: Begun) -> None:
-        if self._compaction is not None:
-            return
-        # Operators that keep rows compact their own runs as they go: their marks would outrun a compaction.
-        folded = {i for i, e in self.pipeline.exchanges.items() if not e.by_count}
-        plain = {k: v for k, v in self.manifest.units.items() if k.operator in folded}
-        work = candidates(plain, self.settings.compact_above)
-        if work and begun.job is not None:
-            self._compaction = self._compactor.submit(self._compact, begun.job, work)
-
-    def _compact(self, job: Job, work: Sequence[tuple[Any, Any]]) -> list[Compacted]:
-        records = [pickle.dumps(w) for w in work]
-        tasks = self.spark.sparkContext.parallelize(records, min(len(records), self.buckets))
-        job = replace(job, stagings={})
-        return [pickle.loads(b) for b in tasks.mapPartitions(partial(compact, job)).collect()]
-
-    def _take_compacted(self, units: Any) -> tuple[Any, list[Any]]:
-        if self._compaction is None or not self._compaction.done():
-            return units, []
-        done, self._compaction = self._compaction, None
-        if done.exception() is not None:
-            return units, []  # It changed nothing, and its leftovers will be swept.
-        return install(units, done.result(), dict(self.closed))
-
     # --- end ----------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Wait for what runs beside the epochs; how it ended does not matter any more."""
         ahead, self._ahead = self._ahead, None
-        for running in (ahead.reports if ahead is not None else None, self._compaction):
-            if running is not None:
-                running.exception()
-        self._compaction = None
+        if ahead is not None and ahead.reports is not None:
+            ahead.reports.exception()
+        self.compactor.settle()
 
     def close(self) -> None:
         """Finish what runs beside the epochs."""
         self._settle()
         self._scanner.shutdown(wait=True)
-        self._compactor.shutdown(wait=True)
-
-
-def _disorder(state: PromiseState) -> dict[str, dict[str, int]]:
-    return {attribute: asdict(seen) for attribute, seen in state.disorder_seen.items()}
-
-
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for found in counts:
-        for name, count in found.items():
-            total[name] = total.get(name, 0) + count
-    return total
+        self.compactor.close()
 
 
 def _tasks_for(splits: Sequence[Split], parallelism: int) -> int:

@@ -29,10 +29,11 @@ from penstock.contracts.feedback_check import remarks
 from penstock.engine.admission import Admission
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.contract_record import record_contract
-from penstock.engine.epoch import TUNABLE, Driver, Settings, check_setting
+from penstock.engine.epoch import Driver
 from penstock.engine.lock import Lock
 from penstock.engine.progress import Guard, Progress, Receipt, inside
 from penstock.engine.rehearse import answer, answers, marked
+from penstock.engine.settings import TUNABLE, Settings, check_setting
 from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA

@@ -19,9 +19,9 @@ from penstock.contracts.bound import with_bounds
 from penstock.contracts.check import check
 from penstock.contracts.report import Report
 from penstock.engine.admission import admit
-from penstock.engine.epoch import Settings, check_setting
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
+from penstock.engine.settings import Settings, check_setting
 from penstock.engine.sink import MemoryTarget, Target, memory
 from penstock.engine.source.ticks import to_tick
 from penstock.errors import UserError, did_you_mean

@@ -31,7 +31,7 @@ class _Descending:
 
 
 class OrderBy:
-    """Events in order; nulls last, ascending and descending; equal ones in order of arrival.
+    """Events in order; NaN and then null last, ascending and descending; equal ones in order of arrival.
 
     An event leaves when no event that belongs before it or beside it can still come, and a punctuation when no event
     that it matches is held. With a slack of n, an event leaves when it is the least of n + 1, whatever punctuation
@@ -71,7 +71,8 @@ class OrderBy:
         place: list[Any] = []
         for name, down in self.declared.by:
             key = sort_key(event.row[name])
-            place += [event.row[name] is None, _Descending(key) if down else key]
+            last, _ = key  # Numbers, then NaN, then null, whichever way the numbers go.
+            place += [last, _Descending(key) if down else key]
         return tuple(place)
 
     def _pass_on(self) -> list[Item]:
@@ -91,10 +92,10 @@ class OrderBy:
 
 
 def _before(value: Any, down: bool, kind: pa.DataType) -> list[Value | Restriction]:
-    """The values that come before this one; NaN is the greatest number, and null the last either way."""
+    """The values that come before this one; either way NaN comes behind all numbers, and null last."""
     not_a_number: list[Value | Restriction] = [Value(math.nan)] if pa.types.is_floating(kind) else []
     if value is None:
         return [Range(None, None), *not_a_number]
     if isinstance(value, float) and math.isnan(value):
-        return [] if down else [Range(None, None)]
-    return [greater(value), *not_a_number] if down else [less(value)]
+        return [Range(None, None)]
+    return [greater(value) if down else less(value)]

@@ -45,6 +45,9 @@ from penstock.engine.source.read import Batch
 from penstock.engine.source.split import Split
 from penstock.engine.source.ticks import Ticks
 
+#: So many punctuations in the data are taken together.
+TOGETHER = 64
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -216,19 +219,18 @@ def _check_in_band(
 ) -> tuple[PunctuationSet, tuple[Ledger, ...], list[Pattern], list[dict[str, Any]]]:
     """Match each stretch between two punctuations with all punctuations before it, and events with named values."""
     given = known.punctuations or PunctuationSet(schema)
-    fresh: list[Pattern] = []
-    start = 0
-    ends = [*(at for at, _ in batch.patterns), batch.table.num_rows]
-    for k, end in enumerate(ends):
-        stretch = batch.table.slice(start, end - start)
-        if stretch.num_rows:
-            for pattern in given:
-                verdicts.reject(_positions(pattern.matches(stretch)) + start, LATE, str(pattern))
-        start = end
-        if k < len(batch.patterns):
-            pattern = batch.patterns[k][1]
-            fresh.append(pattern)
-            given = given.add(pattern)
+    fresh = [pattern for _, pattern in batch.patterns]
+    start, rows = 0, batch.table.num_rows
+    for first in range(0, len(fresh) + 1, TOGETHER):
+        # Punctuations that come thick and fast are taken together: events among them are matched with those from
+        # before all at once, and with each of these from its place on.
+        some = batch.patterns[first : first + TOGETHER]
+        end = batch.patterns[first + TOGETHER][0] if first + TOGETHER < len(fresh) else rows
+        for at, pattern in (*((start, p) for p in given), *some):
+            if at < end:
+                late = pattern.matches(batch.table.slice(at, end - at))
+                verdicts.reject(_positions(late) + at, LATE, str(pattern))
+        start, given = end, given.add(*(p for _, p in some))
     ledgers = {v.attributes: v for v in known.values}
     points = {p.attributes: p for p in batch.values}
     told = []

@@ -304,17 +304,17 @@ class PromiseState:
     def _agree(self, fresh: Sequence[Pattern], parts: Sequence[PunctuationSet]) -> list[Pattern]:
         if not fresh:
             return []
-        candidates = list(fresh)
-        if len(parts) > 1:
-            common: Iterable[Pattern] = fresh
-            for part in parts:
-                common = maximal(p.intersect(q) for p in common for q in part)
-            candidates = [*(p for part in parts for p in part), *common]
-        told = self._given
-        if len(parts) > 1:
-            told = told.add(*(p for ledger in self._agreed().values() for p in ledger.patterns()))
+        if len(parts) == 1:
+            # Of many that tell ever more of the same keys, those that tell most.
+            asserted = [p for p in maximal(fresh) if not self._given.covers(p)]
+            self._given = self._given.add(*asserted)
+            return asserted
+        common: Iterable[Pattern] = fresh
+        for part in parts:
+            common = maximal(p.intersect(q) for p in common for q in part)
+        told = self._given.add(*(p for ledger in self._agreed().values() for p in ledger.patterns()))
         asserted = []
-        for pattern in candidates:
+        for pattern in (*(p for part in parts for p in part), *common):
             if not told.covers(pattern) and all(part.covers(pattern) for part in parts):
                 told, self._given = told.add(pattern), self._given.add(pattern)
                 asserted.append(pattern)

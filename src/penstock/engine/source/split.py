@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from penstock.engine.source.place import fingerprint
+from penstock.errors import SourceError
 
 
 @dataclass(frozen=True)
@@ -48,3 +51,16 @@ class Split:
     def __str__(self) -> str:
         what = "rows" if self.format in ("parquet", "generated") else "bytes"
         return f"{self.path or self.stream} {what} {self.start:,}–{self.stop:,}"
+
+
+def changed_file(splits: Iterable[Split]) -> str | None:
+    """A file that is no longer what it was when it was split, or is gone."""
+    for split in splits:
+        if split.format != "generated":
+            try:
+                now = fingerprint(split.path)
+            except SourceError:
+                return split.path
+            if (now.size, now.mtime_ns) != (split.size, split.mtime_ns):
+                return split.path
+    return None

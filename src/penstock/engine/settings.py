@@ -1,0 +1,40 @@
+"""How a run goes about its work, as its user may set it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.compaction import MANY
+from penstock.errors import UserError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run goes about its work; none of this changes what it computes."""
+
+    buckets: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = 512 << 20
+    batch_rows: int = 4_000_000
+    memory: str = "2GB"
+    overlap: bool = True
+    fuse_below: int = 16 << 20
+    attempts: int = 3
+    compact_above: int = MANY
+    rewrite_above: float = 0.5
+    merge_above: int = MANY
+    fault: str | None = None
+
+
+#: What may be changed while a run goes on.
+TUNABLE = ("max_rows", "max_bytes", "rewrite_above", "merge_above")
+
+
+def check_setting(name: str, value: Any) -> None:
+    """Complain about a setting that makes no sense."""
+    if name in ("max_rows", "max_bytes", "buckets", "batch_rows", "merge_above") and value is not None:
+        if not isinstance(value, int) or value < 1:
+            raise UserError(f"setting {name}={value!r}", hint="a whole number of at least 1")
+    elif name == "rewrite_above" and not (isinstance(value, int | float) and 0 <= value <= 1):
+        raise UserError(f"setting {name}={value!r}", hint="a share between 0 and 1")
