@@ -12,11 +12,11 @@ LOCK  := requirements.lock
 # With a user's own PYTHONPATH or activated environment, tests would run against other versions than the locked ones.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help setup demo test test-fast lint format bench fuzz docs lock clean
+.PHONY: help setup demo test test-fast lint format bench bench-feedback fuzz docs lock clean
 
 help: ## Show this list
 	@echo "Penstock: data streams on Spark. Targets:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## Create .venv with the locked dependencies (every other target does this by itself)
 
@@ -43,6 +43,9 @@ format: $(READY) ## Rewrite the sources in the house format
 bench: $(READY) ## Penstock against Structured Streaming and DuckDB, on this machine
 	@$(BIN)/python -m benchmarks.engine
 	@$(BIN)/python -m benchmarks.join
+
+bench-feedback: $(READY) ## What feedback costs and saves: six experiments, an hour and a half
+	@$(BIN)/python -m benchmarks.feedback
 
 fuzz: $(READY) ## Long random search (properties, crash points)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz --timeout=3600
