@@ -154,6 +154,10 @@ def test_a_wish_waits_for_the_run(home: Path) -> None:
     [
         ("not [*, 1]", None, "pattern has 2 restrictions for 4 attributes"),
         ("never [*, 1, *, *]", None, "starts with 'never'"),
+        ("not *, 1, *, *", None, "'not' is not followed by a pattern in brackets"),
+        ("not not [*, 1, *, *]", None, "'not' is not followed by a pattern in brackets"),
+        ("now", None, "'now' is not followed by a pattern in brackets"),
+        ("not [segment = 1, *, *, *]", None, "restrictions go by place, without names"),
         ("not [*, 'x', *, *]", None, "attribute 'segment'"),
         ("not [*, 1, *]", "source:car", "did you mean 'source:cars'"),
         ("now [*, 1, *]", "source:cars", "demand results of the query itself"),
@@ -164,6 +168,11 @@ def test_what_is_wrong_with_a_message_is_said_at_once(home: Path, text: str, to:
         Consumer.at(home / "kept").feedback(text, to=to)
     assert complaint in str(error.value)
     assert ControlLog(Storage.at(str(home / "kept"))).requests() == []
+
+
+def test_only_runs_have_consumers() -> None:
+    with pytest.raises(UserError, match="no run"):
+        consumer(None)  # type: ignore[arg-type]
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------

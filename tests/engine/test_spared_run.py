@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +69,21 @@ def test_rows_that_nobody_wants_are_never_read(settings: dict[str, Any]) -> None
     assert 0 < after[-1].total_dead["late"] < before[-1].total_dead["late"]
     assert after[-1].total_rows_in == len(told)
     assert len(after) < len(before)  # the budget is for what is read
+
+
+def test_who_is_not_to_count_counts_nothing_of_it() -> None:
+    counted, _ = fresh(traffic().where("speed > 0"), ["not [*, {1, 3}, *]"])
+    silent, told = fresh(traffic().feedback(log=False).where("speed > 0"), ["not [*, {1, 3}, *]"])
+    assert silent == counted
+    assert told[-1].total_saved == {}
+
+
+def test_a_message_to_a_run_that_has_ended_says_so_and_is_kept_as_it_is() -> None:
+    done = traffic().start(ps.parquet("out"), trigger="available_now", checkpoint="cp", spark=local_session()).wait()
+    receipt = done.feedback("not [< 7, *, *]")
+    assert "the run has ended" in receipt.remarks[0]
+    kept = pickle.loads(pickle.dumps(receipt))
+    assert (kept, kept.remarks) == (receipt, receipt.remarks)
 
 
 def test_groups_that_nobody_wants_are_never_read() -> None:

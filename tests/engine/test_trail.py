@@ -79,5 +79,10 @@ def test_it_is_read_back_as_it_was_and_goes_on_from_there() -> None:
     assert list(again.trail) == list(guards.trail)
 
 
+def test_what_an_older_version_wrote_is_left_out() -> None:
+    old = {"node": "select-1", "feedback": "not [1]", "did": "passed on", "why": "", "by": CLIENT, "said": "not [1]"}
+    assert list(Trail.from_json([{**old, "epoch": 3}])) == []
+
+
 def test_nothing_said() -> None:
     assert list(Trail.from_json([])) == []

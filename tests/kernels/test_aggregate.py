@@ -108,7 +108,7 @@ def naive(
     """The whole input at once, windows exploded."""
     source, groups = "SELECT * FROM events", [f'"{k}"' for k in keys]
     if window is not None:
-        source, groups = bucket_sql(source, window.resolve(EVENTS), EVENTS), [window.label, *groups]
+        source, groups = bucket_sql(source, window.resolve(EVENTS)), [window.label, *groups]
     answers = [f'{DUCKDB.get(n, t)} AS "{n}"' for n, t in aggregates.items()]
     return query(f"SELECT {', '.join([*groups, *answers])} FROM ({source}) GROUP BY {', '.join(groups)}", events=events)
 

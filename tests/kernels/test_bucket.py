@@ -35,7 +35,7 @@ def test_one_row_per_event_and_window(unit: str, size: int, slide: int, origin: 
     window = TimeWindow("t", size, slide, origin, 1, unit)  # type: ignore[arg-type]
     times = [None if t is None else from_tick(t, window.unit) for t in ticks]
     events = pa.table({"t": times, "v": list(range(len(ticks)))}, schema=schema.arrow)
-    got = query(bucket_sql("SELECT * FROM events", window, schema), events=events)
+    got = query(bucket_sql("SELECT * FROM events", window), events=events)
     assert got.schema.field("window_start").type == window.label_type(schema)
     expected = [
         (v, window.start(w))
@@ -52,7 +52,7 @@ def test_golden_minutes_of_feedback_and_contracts() -> None:
     begin = datetime(2010, 4, 1, 10)
     times = [begin + timedelta(seconds=s) for s in (0, 30, 60, 90)]
     events = pa.table({"ts": times, "who": ["a", "b", "b", "a"]}, schema=schema.arrow)
-    got = query(bucket_sql("SELECT * FROM events", Window.tumbling("1 min").resolve(schema), schema), events=events)
+    got = query(bucket_sql("SELECT * FROM events", Window.tumbling("1 min").resolve(schema)), events=events)
     minutes = [(label - begin) // timedelta(minutes=1) + 1 for label in got["window_start"].to_pylist()]
     assert list(zip(minutes, got["who"].to_pylist())) == [(1, "a"), (1, "b"), (2, "b"), (2, "a")]
 
@@ -60,20 +60,20 @@ def test_golden_minutes_of_feedback_and_contracts() -> None:
 def test_before_1970() -> None:
     schema = SCHEMAS["day"]
     events = pa.table({"t": [date(1969, 12, 31)], "v": [1]}, schema=schema.arrow)
-    got = query(bucket_sql("SELECT * FROM events", Window.tumbling(7).resolve(schema), schema), events=events)
+    got = query(bucket_sql("SELECT * FROM events", Window.tumbling(7).resolve(schema)), events=events)
     assert got["window_start"].to_pylist() == [date(1969, 12, 25)]
 
 
 def test_no_labels_without_an_aggregate() -> None:
     for window in (Window.count(3), Window.landmark(5)):
         with pytest.raises(UserError, match="group_by"):
-            bucket_sql("SELECT 1", window.resolve(SCHEMAS["unit"]), SCHEMAS["unit"])
+            bucket_sql("SELECT 1", window.resolve(SCHEMAS["unit"]))
 
 
 @pytest.mark.parametrize("window", [Window.tumbling(10, granularity=5), Window.sliding(10, 5, granularity=5)])
 def test_a_time_off_the_declared_grid_is_an_error(window: TimeWindow) -> None:
     schema = SCHEMAS["unit"]
-    sql = bucket_sql("SELECT * FROM events", window.resolve(schema), schema)
+    sql = bucket_sql("SELECT * FROM events", window.resolve(schema))
     on = pa.table({"t": [-5, 0, 15, None], "v": [1, 2, 3, 4]}, schema=schema.arrow)
     assert set(query(sql, events=on)["v"].to_pylist()) == {1, 2, 3}
     off = pa.table({"t": [15, 17], "v": [1, 2]}, schema=schema.arrow)

@@ -143,7 +143,9 @@ def plan(r: Random) -> str:
 
 QUERIES: dict[str, Callable[[Random], str]] = {
     "stateless": stateless,
-    "window": lambda r: f"s{window(r)}",
+    "window": lambda r: (
+        f"s{window(r)}" + r.choice(("", ".select('window_start', 'k')", ".where('n > 1').select('id')"))
+    ),
     "limit, top, pace, impute": choosing,
     "aggregate by time": by_time,
     "aggregate by rows": by_rows,

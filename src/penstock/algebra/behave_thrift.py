@@ -4,8 +4,9 @@ When one input says that keys are over, and no row of them is stored, no later r
 partner among them. Where such a row would leave no trace in the result either (it is not the preserved side of an
 outer join), the join tells that other input not to bother: `not [wid = 4]`.
 
-Up to which value a side has got is asked about in steps: what is new since the last question, so that one window with
-rows does not hide the empty ones after it.
+Up to which value a side has got is asked about in steps: what is new since the last question, window by window or
+number by number. Where time alone tells, the event behind a hole is what moves it on: the step then holds the last
+window with rows and the empty ones after it, and one with rows must not hide those without.
 """
 
 from __future__ import annotations
@@ -16,9 +17,23 @@ from typing import Any
 from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.join import Join, JoinKind
 from penstock.algebra.meet import Meeting
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Instrument,
+    Limit,
+    Operator,
+    OrderBy,
+    Project,
+    Select,
+    Top,
+)
 from penstock.algebra.orders import Answer
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import OneOf, Range, between, equal, restriction_from_json
+from penstock.algebra.punctuation import PunctuationSet
+from penstock.algebra.restriction import OneOf, Range, Restriction, between, equal, restriction_from_json
+from penstock.algebra.window import TimeWindow
 
 #: The inputs whose rows leave no trace when they find no partner.
 SPARED: Mapping[JoinKind, tuple[int, ...]] = {
@@ -38,6 +53,10 @@ class Thrift:
 
     def __init__(self, operator: Join, meeting: Meeting) -> None:
         self.meeting = meeting
+        self.windows = [
+            {name: window for name in side.keys if (window := window_behind(below, name)) is not None}
+            for side, below in zip(meeting.sides, operator.inputs, strict=True)
+        ]
         self.spares = [1 - k in SPARED[operator.how] for k in (0, 1)]
         self.questions: list[list[Pattern]] = [[], []]
         #: By side and key attribute, up to where it has been asked about.
@@ -64,8 +83,18 @@ class Thrift:
             self.upto[k][name] = restriction
             if before is not None:
                 step = between(before.high, restriction.high, not before.high_closed, restriction.high_closed)
-                return [Pattern.by_name(pattern.schema, {name: step})]
+                values = self._single(k, name, step)
+                return [Pattern.by_name(pattern.schema, {name: r}) for r in (map(equal, values) if values else [step])]
         return [pattern]
+
+    def _single(self, k: int, name: str, step: Restriction) -> Sequence[Any]:
+        """The values in a step one by one, if they are few: labels of windows, or whole numbers."""
+        if name in self.windows[k]:
+            return self.windows[k][name].labels_in(step, QUESTIONS) or ()
+        if isinstance(step, Range) and isinstance(step.low, int) and isinstance(step.high, int):
+            values = range(step.low + (not step.low_closed), step.high + step.high_closed)
+            return values if len(values) <= QUESTIONS else ()
+        return ()
 
     def ask(self, k: int) -> list[Pattern]:
         """The questions about the stored rows of a side."""
@@ -73,11 +102,10 @@ class Thrift:
 
     def answered(self, k: int, said: Sequence[Answer]) -> None:
         """What is empty, the other side need not send."""
-        for pattern, answer in zip(self.ask(k), said, strict=True):
-            if answer.rows == 0:
-                needless = self.meeting.translate(pattern, k, 1 - k)
-                if needless is not None:
-                    self.found.append((1 - k, Feedback(Intent.ASSUMED, needless)))
+        empty = [p for p, answer in zip(self.ask(k), said, strict=True) if answer.rows == 0]
+        needless = [p for e in empty if (p := self.meeting.translate(e, k, 1 - k)) is not None]
+        for pattern in PunctuationSet(self.meeting.sides[1 - k].schema).add(*needless):
+            self.found.append((1 - k, Feedback(Intent.ASSUMED, pattern)))
         self.questions[k] = []
 
     def issued(self) -> list[tuple[int, Feedback]]:
@@ -94,3 +122,31 @@ class Thrift:
                 restriction = restriction_from_json(record, schema.type_of(name))
                 assert isinstance(restriction, Range)
                 self.upto[k][name] = restriction
+
+
+def window_behind(operator: Operator, name: str) -> TimeWindow | None:
+    """The window whose label an attribute is, if it is one.
+
+    >>> from penstock.algebra.operator import Source
+    >>> from penstock.algebra.schema import Schema
+    >>> from penstock.algebra.builder import Stream
+    >>> cars = Stream(Source((), Schema.parse("ts int, k int", time="ts"), name="cars")).window(10)
+    >>> window_behind(cars.rename(window_start="w").operator, "w")
+    Window.tumbling(10, on='ts')
+    """
+    while True:
+        match operator:
+            case Bucket() if name == operator.window.label:
+                return operator.window if isinstance(operator.window, TimeWindow) else None
+            case Project():
+                before = [old for old, names in operator.renames.items() if name in names]
+                if not before:
+                    return None
+                name = before[0]
+            case Aggregate() if name not in operator.keys:
+                return None
+            case Select() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Bucket() | Aggregate():
+                pass
+            case _:
+                return None
+        (operator,) = operator.inputs

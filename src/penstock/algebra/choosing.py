@@ -127,6 +127,9 @@ class Choosing:
         Doing nothing is always right. An operator that issues feedback itself, such as `pace`, does so only if it may
         pass it on.
         """
+        for name, value in (("exploit", exploit), ("propagate", propagate), ("log", log)):
+            if not isinstance(value, bool):
+                raise UserError(f"feedback({name}={value!r})", hint="True or False")
         if isinstance(self.operator, Aggregate) and propagate and not exploit:
             raise UserError(
                 f"feedback: an aggregate ({self.operator.detail}) cannot pass feedback on without exploiting it: "

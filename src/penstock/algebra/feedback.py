@@ -65,9 +65,17 @@ class Feedback:
         Traceback (most recent call last):
         penstock.errors.UserError: feedback 'never [1]' starts with 'never'. Hint: not […], prefer […] or now […]
         """
+        if not isinstance(text, str):
+            raise UserError(f"feedback {text!r} is no text", hint="'not […]', 'prefer […]' or 'now […]'")
         found = _HEAD.match(text)
         intent = _WORDS.get(found[1].lower()) if found else None
         if found is None or intent is None:
+            word = text.split()[0] if text.split() else ""
+            if word.lower() in _WORDS:
+                raise UserError(
+                    f"feedback '{text}': '{word}' is not followed by a pattern in brackets",
+                    hint=f"{word} [{', '.join('*' for _ in schema.names)}], with a restriction for each of: {schema}",
+                )
             start = repr(found[1]) if found else "no intent"
             raise UserError(f"feedback '{text}' starts with {start}", hint="not […], prefer […] or now […]")
         return cls(intent, Pattern.parse(text[found.end() :].strip(), schema))

@@ -39,6 +39,7 @@ _COMPARISONS = {"<=": at_most, "≤": at_most, ">=": at_least, "≥": at_least, 
 _COMPARISON = re.compile("<=|>=|≤|≥|<|>")
 _QUOTED = re.compile(r"(x?)'((?:[^']|'')*)'", re.IGNORECASE)
 _BARE = re.compile(r"[^,'(){}\[\]]*")
+_NAMED = re.compile(r"(\w+)\s*[=:<>]")
 _SPACE = re.compile(r"\s*")
 
 
@@ -303,7 +304,9 @@ class _Reader:
             return coerce_value(raw, attribute.type)
         except UserError as error:
             hint = error.hint
-            if attribute.type == pa.string() and not quoted:
+            if not quoted and (named := _NAMED.match(word)) and named[1] in self.schema.names:
+                hint = f"restrictions go by place, without names, one for each of: {self.schema}"
+            elif attribute.type == pa.string() and not quoted:
                 hint = f"write texts in single quotes: '{word}'"
             raise UserError(
                 f"pattern '{self.text}', attribute '{attribute.name}': {error.message}", hint=hint

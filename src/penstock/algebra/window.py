@@ -205,6 +205,34 @@ class TimeWindow(Window):
         """
         if label is ANY:
             return (ANY,)
+        times: list[_Interval] = []
+        for first, last in self._numbers(label):
+            # After the end of the window before the first, and before the start of the window after the last.
+            low = None if first is None else self.start(first - 1) + self.size
+            high = None if last is None else self.start(last + 1)
+            if low is None or high is None or low < high:
+                times.append((low, high))
+        # An event's windows follow each other without a gap, so they lie within one piece or in none.
+        pieces = (_range(t, self.unit, high_closed=False) for t in times)
+        return tuple(p for p in pieces if p is not None)
+
+    def labels_in(self, label: Restriction, most: int) -> list[Any] | None:
+        """The labels that match, if there are not too many.
+
+        >>> from penstock.algebra.restriction import at_most, between
+        >>> w = Window.tumbling(10)
+        >>> w.labels_in(between(11, 40, high_closed=True), 9), w.labels_in(at_most(40), 9)
+        ([20, 30, 40], None)
+        """
+        found: list[Any] = []
+        for first, last in self._numbers(label):
+            if first is None or last is None or last - first >= most - len(found):
+                return None
+            found += [from_tick(self.start(w), self.unit) for w in range(first, last + 1)]
+        return found
+
+    def _numbers(self, label: Restriction) -> list[_Interval]:
+        """The numbers of the windows whose labels match, neighbours joined."""
         numbers: list[_Interval] = []
         for low, high in _intervals(label, self.unit, 1):
             first = None if low is None else -((self.origin - low) // self.slide)
@@ -215,16 +243,7 @@ class TimeWindow(Window):
                 numbers[-1] = (numbers[-1][0], last)
             else:
                 numbers.append((first, last))
-        times: list[_Interval] = []
-        for first, last in numbers:
-            # After the end of the window before the first, and before the start of the window after the last.
-            low = None if first is None else self.start(first - 1) + self.size
-            high = None if last is None else self.start(last + 1)
-            if low is None or high is None or low < high:
-                times.append((low, high))
-        # An event's windows follow each other without a gap, so they lie within one piece or in none.
-        pieces = (_range(t, self.unit, high_closed=False) for t in times)
-        return tuple(p for p in pieces if p is not None)
+        return numbers
 
     def _labels(self, numbers: list[_Interval]) -> Restriction | None:
         if not numbers:

@@ -201,4 +201,6 @@ def consumer(run: Run | str | os.PathLike[str]) -> Consumer:
     Traceback (most recent call last):
     penstock.errors.UserError: '...nowhere' is not the checkpoint of a run. Hint: name the folder that start(...
     """
+    if not isinstance(run, Run | str | os.PathLike):
+        raise UserError(f"consumer({run!r}): no run", hint="a run, or the folder of its checkpoint or of its results")
     return Consumer.at(run.checkpoint if isinstance(run, Run) else run)

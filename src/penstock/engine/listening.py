@@ -167,11 +167,12 @@ class Listening:
 
     def logged(self, saved: Mapping[str, int]) -> dict[str, int]:
         """What guards have spared, of the operators that are to count it."""
-        return {what: n for what, n in saved.items() if self._logs(what.rsplit(" ", 1)[0])}
+        return {what: n for what, n in saved.items() if self._logs(what)}
 
-    def _logs(self, place: str) -> bool:
-        node = self.nodes.get(place.split("#")[0].removesuffix(":groups").removesuffix(" never"))
-        return node is None or node.operator.switches.log
+    def _logs(self, what: str) -> bool:
+        """Whether the operator of `join-1#0 dropped` or `source:my cars row groups skipped` is to count it."""
+        names = [n for n in self.nodes if what.startswith((f"{n} ", f"{n}#", f"{n}:groups"))]
+        return all(self.nodes[n].operator.switches.log for n in sorted(names, key=len)[-1:])
 
     def under(self, version: int) -> Guards:
         """The guards of a version."""

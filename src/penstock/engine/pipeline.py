@@ -302,7 +302,7 @@ class Pipeline:
                     self._rest_at(consumer, *self._guard(f"{consumer.id}#0", sql, base, out), out)
                 if len(folding) < len(consumers):
                     others = tuple(c for c in consumers if c not in folding)
-                    labelled = bucket_sql(sql, operator.window, below.operator.schema)
+                    labelled = bucket_sql(sql, operator.window)
                     self._push(node, labelled, base, out, others)
             case TableJoin():
                 name = registered(operator.table.name)

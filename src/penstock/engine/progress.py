@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from penstock.algebra.feedback import Feedback, Intent
@@ -93,6 +93,9 @@ class Receipt:
     def remarks(self) -> tuple[str, ...]:
         """What the contract says about it: which guards nothing will ever cover."""
         return self.contract()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Receipt, (self.id, self.text, self.to, partial(tuple[str, ...], self.remarks))
 
     def __str__(self) -> str:
         return "\n  ".join((f"{self.text} to {self.to}", *self.remarks))

@@ -112,6 +112,8 @@ class Trail:
     def from_json(cls, stored: Iterable[Mapping[str, Any]]) -> Trail:
         trail = cls()
         for each in stored:
+            if "legs" not in each:
+                continue  # As it was written once. It is for people alone, so it may be missing.
             message = Message.from_json(each)
             trail._messages.setdefault(message.by, []).append(message)
         return trail

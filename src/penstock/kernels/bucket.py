@@ -5,7 +5,6 @@ Events without a time, and events in a gap between windows, belong to no window 
 
 from __future__ import annotations
 
-from penstock.algebra.schema import Schema
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window
 from penstock.errors import UserError
 from penstock.kernels.duck import OFF_GRID, quote
@@ -13,13 +12,14 @@ from penstock.kernels.duck import OFF_GRID, quote
 _EPOCH_DATE = "DATE '1970-01-01'"
 
 
-def bucket_sql(input_sql: str, window: Window, schema: Schema) -> str:
+def bucket_sql(input_sql: str, window: Window) -> str:
     """SQL that appends the label to the rows of `input_sql`: one row per event and window.
 
     >>> import pyarrow as pa
+    >>> from penstock.algebra.schema import Schema
     >>> from penstock.kernels.duck import query
-    >>> w = Window.sliding(10, 5).resolve(s := Schema.parse("t int", time="t"))
-    >>> query(bucket_sql("SELECT * FROM events", w, s), events=pa.table({"t": [-1, 7]})).to_pydict()
+    >>> w = Window.sliding(10, 5).resolve(Schema.parse("t int", time="t"))
+    >>> query(bucket_sql("SELECT * FROM events", w), events=pa.table({"t": [-1, 7]})).to_pydict()
     {'t': [-1, -1, 7, 7], 'window_start': [-10, -5, 0, 5]}
     """
     if not isinstance(window, TimeWindow):
@@ -29,9 +29,10 @@ def bucket_sql(input_sql: str, window: Window, schema: Schema) -> str:
         )
     tick = tick_sql(window)
     label = label_sql(window, '"__window"')
-    columns = ", ".join(quote(name) for name in schema.names)
-    numbers = f"SELECT {columns}, {number_sql(window, tick)} AS __window FROM ({input_sql})"
-    return f"SELECT {columns}, {label} AS {quote(window.label)} FROM ({numbers} WHERE {member_sql(window, tick)})"
+    # Not by name: of the attributes, only those that somebody needs may be there.
+    numbers = f"SELECT *, {number_sql(window, tick)} AS __window FROM ({input_sql})"
+    labelled = f"SELECT * EXCLUDE (__window), {label} AS {quote(window.label)}"
+    return f"{labelled} FROM ({numbers} WHERE {member_sql(window, tick)})"
 
 
 def tick_sql(window: TimeWindow | LandmarkWindow) -> str:
