@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,3 +57,28 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]", app="penstock-tests", memory="1g")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def calls() -> Callable[[Callable[[], object]], int]:
+    """How much work something is, the same on every machine: how many functions it calls, Python's and built-in ones.
+
+    What goes over many values at once is one call.
+    """
+
+    def count(work: Callable[[], object]) -> int:
+        found = 0
+
+        def called(frame: object, event: str, argument: object) -> None:
+            nonlocal found
+            found += event in ("call", "c_call")
+
+        before = sys.getprofile()
+        sys.setprofile(called)
+        try:
+            work()
+        finally:
+            sys.setprofile(before)
+        return found
+
+    return count

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -166,7 +165,7 @@ def test_trips_that_end_in_disorder_become_few_patterns() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda i: i, lambda i: f"trip-{i:08d}"], ids=["integers", "texts"])
-def test_long_lists_cost_milliseconds(make: Callable[[int], Any]) -> None:
+def test_long_lists_are_worked_on_as_a_whole(make: Callable[[int], Any], calls: Callable[..., int]) -> None:
     schema = Schema.parse(f"trip {'bigint' if make(0) == 0 else 'string'}, v double")
     ids = [make(i) for i in random.Random(3).sample(range(10_000_000), 151_000)]
 
@@ -176,20 +175,11 @@ def test_long_lists_cost_milliseconds(make: Callable[[int], Any]) -> None:
     seen, fresh = PunctuationSet(schema).add(trips(ids[:100_000])), trips(ids[150_000:])
     other, known = trips(ids[50_000:150_000]), trips(ids[70_000:71_000])
 
-    def quickest(work: Callable[[], Any]) -> float:
-        # Time of this process, since the machine may be busy with other things.
-        times = []
-        for _ in range(5):
-            start = time.process_time()
-            work()
-            times.append(time.process_time() - start)
-        return min(times)
-
     assert len(seen.add(fresh).patterns[0]["trip"].values) == 101_000  # type: ignore[attr-defined]
-    assert quickest(lambda: seen.add(fresh)) < 0.030
-    assert quickest(lambda: seen.patterns[0].intersect(other)) < 0.030
-    assert quickest(lambda: seen.without(known)) < 0.030
-    assert quickest(lambda: seen.covers(known)) < 0.005
+    assert calls(lambda: seen.add(fresh)) < 1_000
+    assert calls(lambda: seen.patterns[0].intersect(other)) < 1_000
+    assert calls(lambda: seen.without(known)) < 100_000
+    assert calls(lambda: seen.covers(known)) < 1_000
     stored = json.dumps(seen.to_json())
     assert PunctuationSet.from_json(json.loads(stored), schema) == seen
-    assert quickest(lambda: PunctuationSet.from_json(json.loads(stored), schema)) < 0.200
+    assert calls(lambda: PunctuationSet.from_json(json.loads(stored), schema)) < 1_000

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -302,15 +301,15 @@ def ladder(rungs: int, offered: int) -> tuple[dict[Node, list[Contract]], list[E
     return offerings, edges
 
 
-def test_two_hundred_operators_in_well_under_a_second() -> None:
+def test_two_hundred_operators_cost_little(calls: Callable[..., int]) -> None:
     offerings, edges = ladder(67, 16)
     assert len(offerings) > 200
-    start = time.process_time()
     assert isinstance(accord(offerings, edges), Accordance)
+    assert calls(lambda: accord(offerings, edges)) < 1_000_000
     offerings["union66"] = [Contract((c.inputs[0], d.inputs[0]), c.outputs) for c, d in _apart(offerings["union66"])]
     refused = accord(offerings, edges)
     assert isinstance(refused, Refusal) and refused.edge is not None and refused.edge.target == "union66"
-    assert time.process_time() - start < 1.0
+    assert calls(lambda: accord(offerings, edges)) < 1_000_000
 
 
 def test_cycles_one_after_the_other_do_not_multiply() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -350,7 +350,7 @@ def test_another_join_order_does_not_purge_what_nobody_ends(first: str) -> None:
     assert any(w.startswith("right rows (t) never leave") for w in with_t.why)
 
 
-def test_two_hundred_operators_within_a_second() -> None:
+def test_two_hundred_operators_cost_little(calls: Callable[..., int]) -> None:
     streams = [timed(f"s{i}").punctuate(Punctuate.once("trip")) for i in range(40)]
     query = streams[0]
     for i, s in enumerate(streams[1:], 1):
@@ -359,6 +359,5 @@ def test_two_hundred_operators_within_a_second() -> None:
         query = query.where("v > 0").join(other, "trip", within="1 h", times=(first, "ts"), suffix=f"_{i}")
     plan = query.plan
     assert len(plan.nodes) >= 190
-    start = time.process_time()
     assert check(plan).safe
-    assert time.process_time() - start < 1
+    assert calls(lambda: check(plan)) < 500_000

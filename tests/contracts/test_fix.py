@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+from collections.abc import Callable
 
 import pytest
 
@@ -122,12 +122,11 @@ def test_what_no_source_can_mend_is_left_out() -> None:
     assert fix.helps == ("join-1",)
 
 
-def test_a_wide_plan_is_answered_in_time() -> None:
+def test_a_wide_plan_costs_little(calls: Callable[..., int]) -> None:
     query = bare("s0")
     for i in range(1, 40):
         other = bare(f"s{i}").where("v > 1").select("ts", "trip", **{f"v{i}": "v"})
         query = query.join(other, "trip", within="1 h", times=(query.schema.times[0], "ts"), suffix=f"_{i}")
-    start = time.process_time()
     (fix, *_) = fixes(query.plan)
-    assert time.process_time() - start < 3
+    assert calls(lambda: fixes(query.plan)) < 1_000_000
     assert check(applied(query.plan, fix)).safe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -328,13 +328,12 @@ def test_edges_say_which_column_comes_with_a_promise() -> None:
     assert edges == {"clicks": "ts up to", "limit(3)": "no punctuation", "limit(3) (2)": "no punctuation"}
 
 
-def test_a_plan_of_two_hundred_operators_takes_less_than_a_second() -> None:
+def test_a_plan_of_two_hundred_operators_costs_little(calls: Callable[..., int]) -> None:
     plan = stream("clicks", TS, K)
     for i in range(200):
         plan = Deduplicate(plan.columns, (plan,), keys=(K,), within_watermark=i % 2 == 0)
-    began = time.perf_counter()
+    assert calls(lambda: analyse(plan)) < 400_000
     report = analyse(plan)
-    assert time.perf_counter() - began < 1
     assert len(report.findings) == 200
     deep: Node = stream("clicks", TS, K)
     for _ in range(5000):
