@@ -24,11 +24,13 @@ demo: $(READY) ## A continuous query over real flight data, live, under a minute
 	@$(BIN)/penstock demo
 
 test: lint ## Lint, then all tests; those without a JVM come first
-	@echo "== tests"
-	@$(BIN)/python -m pytest -m "not fuzz"
+	@echo "== tests without a JVM, on all cores"
+	@$(BIN)/python -m pytest -m "not spark and not fuzz" -n auto --dist loadfile
+	@echo "== tests on Spark"
+	@$(BIN)/python -m pytest -m "spark and not fuzz"
 
 test-fast: $(READY) ## Tests that need no JVM
-	@$(BIN)/python -m pytest -q -m "not spark and not fuzz"
+	@$(BIN)/python -m pytest -q -m "not spark and not fuzz" -n auto --dist loadfile
 
 lint: $(READY) ## ruff, mypy strict, layers
 	@echo "== ruff check";    $(BIN)/ruff check .
