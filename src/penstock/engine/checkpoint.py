@@ -3,7 +3,7 @@
     meta.json                what query, version and bucket count this checkpoint belongs to
     epochs/000042.plan.json  written before epoch 42 runs: its inputs and all decisions
     epochs/000042.commit.json  written after it: the manifest. An epoch has happened when this record is whole
-    control/000007.json      what consumers have told the run, version by version; see `control_log`
+    control/…                what consumers have told the run, version by version; see `control_log`
     snapshots/000032.json    positions of the sources up to an epoch, so that manifests stay small
     state/…                  runs
     tables/…                 snapshots of tables, named by the plans
@@ -44,6 +44,8 @@ class EpochPlan:
     partitions: dict[str, list[str]] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
     floors: dict[str, int] = field(default_factory=dict)
+    #: The version of the control log that it names, if no plan before it does.
+    heard: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -181,6 +183,12 @@ class Checkpoint:
     def has_record(self, epoch: int) -> bool:
         """Whether there is a manifest of an epoch, whole or not."""
         return self.storage.exists(f"epochs/{epoch:06d}.commit.json")
+
+    def plans_after(self, epoch: int) -> list[EpochPlan]:
+        """The plans of later epochs that are whole."""
+        numbers = (int(n.split(".")[0]) for n in self._epochs("plan"))
+        plans = (self.plan_of(n) for n in numbers if n > epoch)
+        return [p for p in plans if p is not None]
 
     def forget_plans(self, after: int) -> None:
         """Delete the plans of later epochs: they go on from something that will now come out differently."""

@@ -1,10 +1,12 @@
 """The control log: what was decided from outside the data, version by version, and messages that wait to be taken up.
 
-    control/000007.json        a version: the guards that hold under it, and what brought them about
+    epochs/000042.plan.json    holds the version that it is the first to name: its guards, and what brought them about
+    control/000007.json        a version that a second plan names: it lives on when the first one is retired
     control/requests/….json    messages to a run, from its own process or any other
 
-An epoch's plan names the version it runs under, so an epoch that is run again runs under the same guards. A request is
-deleted when a version that lists it is named by a written plan; until then it is taken up again after a crash.
+An epoch's plan names the version it runs under, so an epoch that is run again runs under the same guards. Who says
+something in every epoch makes a version for every epoch; these cost no records of their own. A request is deleted when
+a version that lists it is in a written plan; until then it is taken up again after a crash.
 """
 
 from __future__ import annotations
@@ -32,9 +34,13 @@ class ControlLog:
         """Leave a message for the run; returns its id. Ids sort in the order of their making."""
         name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}"
         self.storage.make("control/requests")
+        self.put(name, body)
+        return name
+
+    def put(self, name: str, body: Mapping[str, Any]) -> None:
+        """Leave a message under its id: again, if what had taken it up is not to happen."""
         # Whoever has said it is still there if the machine goes down now; what counts is written with a version.
         self.storage.write(f"control/requests/{name}.json", seal(dict(body)), sync=False)
-        return name
 
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
         """Messages that wait, oldest first. One that is damaged or half written is left alone."""
@@ -59,26 +65,34 @@ class ControlLog:
         self.storage.write(f"control/{version:06d}.json", seal(dict(body)))
 
     def read(self, version: int) -> dict[str, Any]:
+        """A version, from its own record or from the plan that was the first to name it."""
         if version == 0:
             return {}
         name = f"control/{version:06d}.json"
         try:
             return unseal(self.storage.read(name), f"{self.storage.url}/{name}")
         except (CheckpointError, FileNotFoundError):
+            held = self._in_a_plan(version)
+        if held is None:
             raise CheckpointError(
-                f"checkpoint '{self.storage.url}': {name} is missing or damaged",
+                f"checkpoint '{self.storage.url}': {name} is missing or damaged, and no plan in epochs/ holds it",
                 hint="restore it from a backup; nothing has been changed",
-            ) from None
+            )
+        return held
+
+    def _in_a_plan(self, version: int) -> dict[str, Any] | None:
+        for file in reversed(self.storage.names("epochs")):
+            if file.endswith(".plan.json") and not file.startswith("."):
+                with contextlib.suppress(CheckpointError, FileNotFoundError):
+                    plan = unseal(self.storage.read(f"epochs/{file}"), file)
+                    if plan["control"] == version and plan.get("heard"):
+                        held: dict[str, Any] = plan["heard"]
+                        return held
+        return None
 
     def versions(self) -> list[int]:
         names = (n.removesuffix(".json") for n in self.storage.names("control") if n.endswith(".json"))
         return sorted(int(n) for n in names if n.isdigit())
-
-    def retire(self, before: int) -> None:
-        """Delete versions that no plan within reach names."""
-        for version in self.versions():
-            if version < before:
-                self.delete(version)
 
     def delete(self, version: int) -> None:
         self.storage.delete(f"control/{version:06d}.json")

@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.algebra.operator import Source
@@ -178,6 +178,7 @@ class Driver:
                 break
             self.stored[epoch] = plan
             epoch += 1
+        self.feedback.give_back(self.checkpoint.plans_after(epoch - 1))
         self.checkpoint.forget_plans(epoch - 1)
         if self.stored:
             self.feedback.take_up(self.stored[epoch - 1].control)
@@ -239,8 +240,7 @@ class Driver:
             chosen = self._choose(epoch)
             if chosen is None:
                 return None
-            plan = chosen
-            self.feedback.write()
+            plan = replace(chosen, heard=self.feedback.to_write())
             self.checkpoint.write_plan(plan)
             self.feedback.planned()
         self.planned = epoch

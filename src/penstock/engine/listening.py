@@ -1,13 +1,13 @@
 """How a run listens: from messages and operators' own findings to the guards of an epoch, and back to a checkpoint.
 
-Messages are taken up when an epoch is planned. What then holds is written down as a version of the control log before
-the plan that names it, so an epoch that is run again after a crash runs under the same guards. What operators find in
-an epoch is kept in its manifest until a later plan takes it up: with epochs that overlap, that of the epoch after next.
+Messages are taken up when an epoch is planned. What then holds is a version of the control log and written down with
+the plan, so an epoch that is run again after a crash runs under the same guards. What operators find in an epoch is kept
+in its manifest until a later plan takes it up: with epochs that overlap, that of the epoch after next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.algebra.feedback import Feedback, Intent
@@ -21,6 +21,7 @@ from penstock.engine.trail import CLIENT
 from penstock.errors import UserError
 
 if TYPE_CHECKING:
+    from penstock.engine.checkpoint import EpochPlan
     from penstock.engine.task import Report
 
 #: What a finding of an operator looks like: who, on which input (-1: about its own output), what, and since when.
@@ -43,12 +44,14 @@ class Listening:
         self.epoch = 0
         #: Messages that could not be read are told here.
         self.warnings = [] if warnings is None else warnings
-        #: The oldest version that is still there.
-        self._kept = 1
+        #: Versions that have a record of their own.
+        self._recorded: set[int] = set()
         self._frozen: dict[int, Guards] = {0: Guards(plan)}
         self._covered = False
         self._taken: list[str] = []
+        #: The newest version, if no plan holds it yet, or if nothing but the plan does that was the first to name it.
         self._unwritten: dict[str, Any] | None = None
+        self._in_plan: dict[str, Any] | None = None
 
     # --- taking up ----------------------------------------------------------------------------------------------
 
@@ -90,15 +93,21 @@ class Listening:
         self.issued, self._covered = [], False
         return self.version, news
 
-    def write(self) -> None:
-        """Write down the version that the next plan names, unless it is there."""
+    def to_write(self) -> dict[str, Any]:
+        """What the next plan is to hold: the version it names, if it is new. If not, that has a record of its own."""
         if self._unwritten is not None:
-            self.log.write(self.version, self._unwritten)
-            self._unwritten = None
+            self._in_plan, self._unwritten = self._unwritten, None
+            return self._in_plan
+        if self._in_plan is not None:
+            self.log.write(self.version, self._in_plan)
+            self._recorded.add(self.version)
+            self._in_plan = None
+        return {}
 
     def planned(self) -> None:
         """The plan that names the version is written: its messages cannot get lost any more."""
         self.log.discard(self._taken)
+        self._taken = []
 
     def _parsed(self, body: Mapping[str, Any]) -> tuple[str, Feedback] | None:
         node_id = body.get("node") or self.root
@@ -185,17 +194,16 @@ class Listening:
         for version in [v for v in self._frozen if v < before]:
             del self._frozen[version]
         # What a crash has left behind is swept at the start.
-        for version in range(self._kept, before):
+        for version in [v for v in self._recorded if v < before]:
             self.log.delete(version)
-        self._kept = max(self._kept, before)
+            self._recorded.remove(version)
 
     def sweep(self, oldest: int) -> None:
         """Delete versions that a crash left behind: older than any epoch within reach, or named by no plan."""
-        self.log.retire(oldest)
-        self._kept = max(1, oldest)
         for version in self.log.versions():
-            if version > self.version:
+            if not oldest <= version <= self.version:
                 self.log.delete(version)
+        self._recorded = set(self.log.versions())
 
     # --- in a checkpoint ----------------------------------------------------------------------------------------
 
@@ -210,8 +218,7 @@ class Listening:
 
     def restore(self, control: int, stored: Mapping[str, Any]) -> None:
         """Where a manifest left off."""
-        self.version = control
-        body = self.log.read(control)
+        body = self._go_on_from(control)
         self.guards = Guards.from_json({**body, **stored.get("live", {})}, self.plan)
         self.issued = list(stored.get("issued", ()))
         self._covered = "live" in stored
@@ -222,11 +229,25 @@ class Listening:
         """Epochs that were planned and did not happen know more: go on from the last of them."""
         if control == self.version:
             return
-        live, self.version = self.guards, control
-        body = self.log.read(control)
+        live, body = self.guards, self._go_on_from(control)
         self.guards = Guards.from_json(body, self.plan)
         self.guards.keep(live)
         self._covered = True
         self.issued = [i for i in self.issued if i["epoch"] > body["after"]]
         self._taken = list(body.get("requests", ()))
         self.planned()
+
+    def _go_on_from(self, control: int) -> dict[str, Any]:
+        self.version, body = control, self.log.read(control)
+        self._in_plan = None if control == 0 or control in self.log.versions() else body
+        return body
+
+    def give_back(self, plans: Iterable[EpochPlan]) -> None:
+        """Epochs that were planned are not to happen as planned: what they had taken up waits again.
+
+        What operators had found is in the manifest still.
+        """
+        for plan in plans:
+            said = [t for t in plan.heard.get("told", ()) if t["by"] == CLIENT]
+            for name, told in zip(plan.heard.get("requests", ()), said, strict=True):
+                self.log.put(name, {k: v for k, v in told.items() if k != "by"})
