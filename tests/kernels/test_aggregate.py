@@ -24,6 +24,7 @@ from penstock.algebra.window import Window
 from penstock.errors import OverflowingError
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
+from penstock.kernels.doomed import doomed_groups
 from penstock.kernels.duck import query
 
 EVENTS = Schema.parse("ts timestamp, k string, n int, price decimal(10,2), x double, ok boolean", time="ts")
@@ -290,3 +291,18 @@ def test_a_kernel_can_be_sent_to_a_worker() -> None:
     again = pickle.loads(pickle.dumps(k))
     assert again.partial_sql("SELECT 1") == k.partial_sql("SELECT 1")
     assert again.needed == ("ts", "k", "n", "price", "x", "ok")
+
+
+def test_some_answers_do_without_those_that_are_too_large_for_now() -> None:
+    """Looking for doomed groups must not fail where the query would not: the sum is to become less again."""
+    s = Schema.parse("k int, x bigint")
+    columns = [Aggregation.parse("n", "count(*)", s), Aggregation.parse("total", "sum(x)", s)]
+    kernel = AggregateKernel(s, ["k"], columns)
+    rows = kernel.partial(pa.table({"k": [1, 1, 2], "x": [2**62, 2**62, 5]}, schema=s.arrow))
+    found = kernel.values(rows, ["n"]).sort_by("k")
+    assert found.to_pydict() == {"k": [1, 2], "n": [2, 1]}
+    assert found.schema == kernel.output_schema.arrow.remove(2)
+    with pytest.raises(OverflowingError):
+        kernel.values(rows, ["total"])
+    sweep = [Pattern.parse("[*, >= 2, *]", kernel.output_schema)]
+    assert [str(p) for p in doomed_groups(kernel, [rows], sweep)] == ["[1, *, *]"]

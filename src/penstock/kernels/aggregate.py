@@ -170,6 +170,8 @@ class AggregateKernel:
         if not partials.num_rows:
             return self.output_schema.arrow.empty_table()
         partials = self._partial_table(partials)
+        if (plain := self._as_they_are(partials, self.output_schema.names)) is not None:
+            return plain
         resolved = self._resolve_sums(partials)
         groups = [quote(g) for g in self.grouping]
         finals = [f"{sql} AS {quote(name)}" for name, sql, _ in self.parts.finals]
@@ -178,6 +180,30 @@ class AggregateKernel:
         except OverflowingError as error:
             raise self._overflow(self._culprit(resolved), error) from error
         return _cast(answer, self.output_schema.arrow)
+
+    def values(self, partials: pa.Table, names: Sequence[str]) -> pa.Table:
+        """The groups, each given by one partial row, with some of their answers.
+
+        Of those that are not asked for, one may be too large for now, such as a sum that is to become less again.
+        """
+        wanted = [n for n in self.output_schema.names if n in names or n in self.grouping]
+        partials = self._partial_table(partials)
+        if (plain := self._as_they_are(partials, wanted)) is not None:
+            return plain
+        finals = {name: f"{sql} AS {quote(name)}" for name, sql, _ in self.parts.finals}
+        sql = f"SELECT {', '.join(finals.get(n, quote(n)) for n in wanted)} FROM partials"
+        schema = pa.schema([self.output_schema.arrow.field(n) for n in wanted])
+        return _cast(query(sql, partials=partials), schema)
+
+    def _as_they_are(self, partials: pa.Table, names: Sequence[str]) -> pa.Table | None:
+        """Answers that are nothing but columns of the partial rows, as counts and extremes are; None if one is not."""
+        columns = []
+        for name in names:
+            column = name if name in self.grouping else self._plain.get(name)
+            if column is None or partials.schema.field(column).type != self.output_schema.type_of(name):
+                return None
+            columns.append(partials.column(column))
+        return pa.table(columns, schema=pa.schema([self.output_schema.arrow.field(n) for n in names]))
 
     def close(self, partials: pa.Table, closers: Sequence[Pattern]) -> tuple[pa.Table, pa.Table]:
         """The answers of the groups that a closer covers, and the partial rows of the others.
@@ -264,6 +290,12 @@ class AggregateKernel:
         return self.finalize(rows.filter(mask)), self._partial_table(rows.filter(pc.invert(mask)))
 
     # Inside.
+
+    @cached_property
+    def _plain(self) -> dict[str, str]:
+        """The answers that are columns of partial rows, by name."""
+        columns = {f"({quote(p.column)})": p.column for p in self.parts.partials if not p.is_float_sum}
+        return {name: columns[sql] for name, sql, _ in self.parts.finals if sql in columns}
 
     @cached_property
     def _state_columns(self) -> tuple[str, ...]:

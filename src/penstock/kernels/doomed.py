@@ -25,10 +25,15 @@ PATTERNS = 64
 
 
 def doomed_groups(kernel: AggregateKernel, partials: Sequence[pa.Table], sweep: Sequence[Pattern]) -> list[Pattern]:
-    """Patterns over the groups whose value, as it is now, matches one of `sweep`."""
-    now = kernel.finalize(kernel.merge(partials))
-    if not now.num_rows:
+    """Patterns over the groups whose value, as it is now, matches one of `sweep`.
+
+    Each of the partials has one row for a group.
+    """
+    asked = {n for p in sweep for n in p.restricted}
+    some = [t for t in partials if t.num_rows]
+    if not some:
         return []
+    now = kernel.values(some[0] if len(some) == 1 else kernel.merge(some), sorted(asked))
     found = now.filter(matching(now, sweep)).select(list(kernel.grouping))
     # No pattern names a null, NaN or a group of everything: such groups are left alone.
     found = found.drop_null()

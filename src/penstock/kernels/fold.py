@@ -107,7 +107,7 @@ def fold(
 ) -> Folded:
     """Fold `delta` into state and close the groups that `closers` match.
 
-    `stored` are those runs in which a closer may find something; runs that cannot be touched need not be given.
+    Each table of `delta`, and each run, has one row for a group. `stored` are those runs in which a closer may find something; runs that cannot be touched need not be given.
     Groups that `purged` matches are taken out of them, with nothing to show for it.
     """
     frontiers = [f for c in closers if (f := frontier_of(c, closing))]
@@ -140,7 +140,7 @@ def fold(
             dropped.append(name)
         elif cut:
             skipped.append((name, cut))
-    fresh = kernel.merge(delta) if delta else None
+    fresh = (delta[0] if len(delta) == 1 else kernel.merge(delta)) if delta else None
     if fresh is not None and fresh.num_rows:
         if closers:
             mask = matching(fresh, closers)

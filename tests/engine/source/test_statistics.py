@@ -80,24 +80,29 @@ def test_statistics_prove_only_what_is_so(kind: str, data: st.DataObject) -> Non
     schema = Schema.parse(f"a {declared}")
     column = pa.array([*values, *([None] if nulls else [])], held)
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"a": column}), sink)
-    metadata = pq.read_metadata(pa.BufferReader(sink.getvalue()))
-    statistics = Statistics(metadata, schema)
-    table = pq.read_table(pa.BufferReader(sink.getvalue()))
-    fitted, misfits = convert(table.column("a"), schema.type_of("a"))
-    rows = pa.table([fitted], schema=schema.arrow)
-    known = _nameable(fitted, schema)
-    if not known:
+    pq.write_table(pa.table({"a": column}), sink, row_group_size=data.draw(st.sampled_from([1, 2, 9])))
+    file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
+    statistics = Statistics(file.metadata, schema)
+    whole, _ = convert(file.read().column("a"), schema.type_of("a"))
+    if not (known := _nameable(whole, schema)):
         return
-    pattern = Pattern(schema, (data.draw(_restrictions(known)),))
-    matches = pattern.matches(rows).to_pylist()
-    certain = statistics.is_certain(0, (pattern,))
-    assert not certain or all(matches)
-    assert statistics.may_match(0, pattern) or not any(matches)
-    assert statistics.rank(0, (pattern,)) == (0 if statistics.may_match(0, pattern) else 1)
-    exact = not pa.types.is_floating(held) and not nulls and misfits is None and len(known) == len(values)
-    if exact and pattern["a"].contains(between(min(known), max(known), True, True), schema.type_of("a")):
-        assert certain
+    patterns = tuple(Pattern(schema, (r,)) for r in data.draw(st.lists(_restrictions(known), min_size=1, max_size=3)))
+    for group in range(file.num_row_groups):
+        fitted, misfits = convert(file.read_row_group(group).column("a"), schema.type_of("a"))
+        rows = pa.table([fitted], schema=schema.arrow)
+        found = [p.matches(rows).to_pylist() for p in patterns]
+        certain = statistics.is_certain(group, patterns)
+        assert not certain or all(any(matches) for matches in zip(*found))
+        for pattern, matches in zip(patterns, found):
+            assert statistics.may_match(group, pattern) or not any(matches)
+        ranks = [i for i, p in enumerate(patterns) if statistics.may_match(group, p)]
+        assert statistics.rank(group, patterns) == (ranks[0] if ranks else len(patterns))
+        here = _nameable(fitted, schema)
+        exact = not pa.types.is_floating(held) and misfits is None and len(here) == len(fitted) > 0
+        if exact and any(
+            p["a"].contains(between(min(here), max(here), True, True), schema.type_of("a")) for p in patterns
+        ):
+            assert certain
 
 
 def test_a_name_that_may_mean_two_columns_proves_nothing() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.source.place import fingerprint
@@ -42,7 +42,7 @@ class Split:
     spared: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "row_groups": list(self.row_groups)}
+        return {**vars(self), "row_groups": list(self.row_groups)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Split:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Range, Restriction, between
+from penstock.algebra.restriction import Equal, Range, Restriction, between
 from penstock.algebra.schema import Schema
 from penstock.algebra.span import jointly_contain
 from penstock.algebra.types import canonical_type, coerce_value
@@ -27,6 +27,8 @@ from penstock.errors import UserError
 
 # Ticks per unit are a ratio: (multiply, divide).
 TO_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+#: Of files with more row groups than that, not all are looked at before the first is read.
+_GROUPS = 256
 _NOT_VALUES = (UserError, ValueError, OverflowError, ArithmeticError, TypeError, NotImplementedError)
 
 
@@ -73,7 +75,9 @@ class Statistics:
         self.leaves = {p: i for i, p in enumerate(paths) if counts[p] == 1 and arrow.get_field_index(p) >= 0}
         self.types = {p: arrow.field(p).type for p in self.leaves}
         self._values: dict[tuple[int, str], Values] = {}
+        self._spans: dict[str, Values] = {}
         self._ranked: tuple[tuple[Pattern, ...], dict[int, int]] = ((), {})
+        self._found: tuple[Sequence[Pattern], Sequence[Pattern]] = ((), [])
 
     @cached_property
     def drifted(self) -> bool:
@@ -88,12 +92,26 @@ class Statistics:
             self._values[key] = self._look_up(group, name)
         return self._values[key]
 
+    def in_question(self, patterns: Sequence[Pattern]) -> Sequence[Pattern]:
+        """The patterns that some row of the file may match: as a rule few of them, which one look at each tells."""
+        if self._metadata.num_row_groups > _GROUPS:
+            return patterns
+        if self._found[0] is not patterns:
+            found = [p for p in patterns if all(self._anywhere(n, p[n]) for n in p.restricted)]
+            self._found = (patterns, found)
+        return self._found[1]
+
+    def _anywhere(self, name: str, restriction: Restriction) -> bool:
+        if name not in self._spans:
+            self._spans[name] = _span([self.values(g, name) for g in range(self._metadata.num_row_groups)])
+        return self._spans[name].may_match(restriction, self.schema.type_of(name))
+
     def is_certain(self, group: int, patterns: Sequence[Pattern]) -> bool:
         """Whether every row of a row group matches one of the patterns."""
         if not patterns or self.drifted:
             return False
         rest: dict[str, list[Restriction]] = {}
-        for pattern in patterns:
+        for pattern in self.in_question(patterns):
             open_ = [n for n in pattern.restricted if not self._all_match(group, n, pattern[n])]
             if not open_:
                 return True
@@ -144,6 +162,24 @@ class Statistics:
         # A value that does not fit the declared type is none of its values.
         fits = within is not None or fit(held, wanted) is Fit.SURE
         return Values(within, full=nulls == 0 and fits and not pa.types.is_floating(held))
+
+
+def _span(groups: Sequence[Values]) -> Values:
+    """What is known of an attribute in several row groups together: where its values lie, if that is known of all."""
+    known = [v for v in groups if not v.void]
+    if not known:
+        return Values(void=True)
+    ends = [_ends_of(v.within) for v in known if v.within is not None]
+    if len(ends) < len(known):
+        return Values()
+    return Values(between(min(low for low, _ in ends), max(high for _, high in ends), True, True))
+
+
+def _ends_of(within: Restriction) -> tuple[Any, Any]:
+    if isinstance(within, Equal):
+        return within.value, within.value
+    assert isinstance(within, Range)
+    return within.low, within.high
 
 
 def _within(statistics: Any, held: pa.DataType, wanted: pa.DataType) -> Restriction | None:
