@@ -1,8 +1,8 @@
 """How a run listens: from messages and operators' own findings to the guards of an epoch, and back to a checkpoint.
 
-Messages are taken up when an epoch is planned. What then holds is a version of the control log and written down with
-the plan, so an epoch that is run again after a crash runs under the same guards. What operators find in an epoch is kept
-in its manifest until a later plan takes it up: with epochs that overlap, that of the epoch after next.
+Messages are taken up when an epoch is planned. What then holds is a version of the control log, written down with the
+plan, so an epoch that is run again after a crash runs under the same guards. What operators find in an epoch is kept in
+its manifest until a later plan takes it up: with epochs that overlap, that of the epoch after next.
 """
 
 from __future__ import annotations
