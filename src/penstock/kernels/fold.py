@@ -108,7 +108,8 @@ def fold(
     """Fold `delta` into state and close the groups that `closers` match.
 
     Each table of `delta`, and each run, has one row for a group. `stored` are those runs in which a closer may find
-    something; runs that cannot be touched need not be given. Groups that `purged` matches are taken out of them, with nothing to show for it.
+    something; runs that cannot be touched need not be given. Groups that `purged` matches are taken out of them, with
+    nothing to show for it.
     """
     frontiers = [f for c in closers if (f := frontier_of(c, closing))]
     others = [c for c in closers if frontier_of(c, closing) is None]
