@@ -29,3 +29,19 @@ class Response:
     pinned: bool = False
     sweep: bool = False
     why: str = ""
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the operator has stored, or will store, what the pattern speaks of: it must be kept here first."""
+        return self.purge or self.pinned or self.groups is not None or self.sweep
+
+    @property
+    def summary(self) -> str:
+        """For people: what the operator does."""
+        parts = [
+            *(["drops results"] if self.output else []),
+            *(["drops what arrives"] if any(p is not None for p in self.inputs) or self.groups else []),
+            *(["purges state"] if self.purge or self.groups is not None else []),
+            *(["passes it on"] if any(self.send) else []),
+        ]
+        return ", ".join(parts) or "nothing"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from penstock.algebra.cascade import root_of
 from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.plan import Plan
-from penstock.contracts.cascade import root_of
 from penstock.contracts.feedback_check import Lasting, forgettable, outline, worst
 from penstock.contracts.flow import Verdict
 from penstock.contracts.probe import issues, probes

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.algebra.cascade import root_of
 from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.schema import Schema
-from penstock.contracts.cascade import root_of
 from penstock.contracts.feedback_check import Lasting, fate_of, line, remarks
 from penstock.contracts.flow import Flow, Tags
 from penstock.contracts.offering import weigh

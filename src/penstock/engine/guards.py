@@ -2,8 +2,7 @@
 
 A *place* is where events can be dropped: `select-1` is what leaves an operator, `join-1#0` what reaches its first
 input, `aggregate-1:groups` the groups an aggregate forms. A *record* is a pattern of events to drop there. A feedback
-is carried from its receiver to the sources at once: each operator says what it may do about it (see
-`algebra.respond`), mounts its part and passes on what those before it may know.
+is carried from its receiver to the sources at once (see `algebra.cascade`); each operator on its way mounts its part.
 
 Guards stay small. A record inside another is not kept; lists of values are one record; punctuation that says that
 nothing more will match a record removes it. At a limit the oldest record goes, since doing nothing about a feedback is
@@ -13,36 +12,19 @@ too many of those, further feedback is declined.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from itertools import islice, product
 from typing import Any
 
-from penstock.algebra.arrival import order_matters
+from penstock.algebra.cascade import Cascade, Part
 from penstock.algebra.compact import grows
-from penstock.algebra.feedback import RECORDS, Feedback, Intent
-from penstock.algebra.operator import (
-    Bucket,
-    Impute,
-    Map,
-    Project,
-    Select,
-    Source,
-    Union,
-)
+from penstock.algebra.feedback import RECORDS, Feedback
+from penstock.algebra.operator import Impute
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
-from penstock.algebra.respond import respond
-from penstock.algebra.response import Response
 from penstock.algebra.schema import Schema
-from penstock.algebra.table import TableJoin
 from penstock.engine.records import Record, uncovered, with_record
 from penstock.engine.trail import Trail
-
-#: Combinations that are tried when several consumers have spoken.
-COMBINATIONS = 64
-
 
 Places = dict[str, tuple[Record, ...]]
 
@@ -63,10 +45,7 @@ class Guards:
         self.epoch = 0
         #: What punctuation has said behind each operator, as far as it keeps growing. Not stored: it comes again.
         self.over: dict[str, tuple[Pattern, ...]] = {}
-        self._edges: dict[str, tuple[str, ...]] = {}
-        for node in plan.nodes:
-            for port, name in enumerate(node.inputs):
-                self._edges[name] = (*self._edges.get(name, ()), f"{node.id}#{port}")
+        self._cascade = Cascade(plan)
 
     # --- taking up feedback -------------------------------------------------------------------------------------
 
@@ -80,132 +59,45 @@ class Guards:
     def tell(self, node_id: str, feedback: Feedback, edge: str = "", by: str = "") -> None:
         """Give a feedback to the operator whose output it speaks of; `edge` is the consumer's input it comes from."""
         self.trail.begin(by, feedback, self.epoch)
-        # A feedback climbs the plan operator by operator, and so do the calls here.
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), 1_000 + 6 * len(self.nodes)))
-        if feedback.intent is Intent.ASSUMED:
-            self._assume(node_id, feedback.pattern, edge or self._only_edge(node_id))
-        elif feedback.intent is Intent.DESIRED:
-            self._prefer(node_id, feedback.pattern)
+        self._cascade.tell(self, node_id, feedback, edge)
 
-    def _only_edge(self, node_id: str) -> str:
-        edges = self._edges.get(node_id, ())
-        return edges[0] if len(edges) == 1 else ""
-
-    def _assume(self, node_id: str, pattern: Pattern, edge: str) -> bool:
-        """Whether from now on no matching event will leave the operator on this edge."""
-        node = self.nodes[node_id]
-        pattern = pattern.over(node.operator.schema)
-        if pattern.is_empty:
-            return True
-        edges = self._edges.get(node_id, ())
-        if len(edges) < 2 or not edge:
-            return self._answer(node, pattern)
-        heard = self.heard.setdefault(node_id, {})
-        heard[edge] = with_record(heard.get(edge, ()), Record(pattern, self.epoch)) or heard.get(edge, ())
-        others = [[r.pattern for r in heard.get(e, ())] for e in edges if e != edge]
-        taken = False
-        for said in islice(product(*others), COMBINATIONS):
-            common = pattern
-            for other in said:
-                common = common.intersect(other)
-            if not common.is_empty:
-                taken |= self._answer(node, common) and common.contains(pattern)
-        if not taken:
-            self._note(node_id, pattern, "waits", f"{len(edges)} consumers read it, and not all have said this")
-        return taken
-
-    def _answer(self, node: Node, pattern: Pattern) -> bool:
-        operator, switches = node.operator, node.operator.switches
-        response = respond(operator, pattern)
-        if not switches.exploit:
-            if not switches.propagate or response.pinned:
-                self._note(node.id, pattern, "nothing", "switched off")
-                return False
-            self._note(node.id, pattern, "passed on", "it does not exploit feedback itself")
-            self._send(node, response)
-            return False
-        # First what must not be passed on unless it is mounted here.
-        mounted = self._mount(node, response, pattern) if _has_state(response) else None
-        if mounted is False:
-            self._note(node.id, pattern, "nothing", f"{RECORDS} guards wait here for punctuation already")
-            return False
-        taken = self._send(node, response) if switches.propagate else False
-        if mounted is None:
-            mounted = taken and is_exact(node, pattern)
-            if mounted:
-                self._note(node.id, pattern, "passed on", "")
-                return True
-            mounted = self._mount(node, response, pattern)
-        did = _did(response, mounted)
-        why = response.why if switches.propagate else "switched not to pass it on"
-        self._note(node.id, pattern, did, "" if any(response.send) and switches.propagate else why)
-        return mounted
-
-    def _send(self, node: Node, response: Response) -> bool:
-        """Whether every input has taken all of it."""
-        taken = bool(response.send) and all(response.send)
-        for port, patterns in enumerate(response.send):
-            for pattern in patterns:
-                taken &= self._assume(node.inputs[port], pattern, f"{node.id}#{port}")
-        return taken
-
-    def _mount(self, node: Node, response: Response, pattern: Pattern) -> bool:
-        """Put the operator's own guards up, all of them or none; whether it could."""
-        wanted: list[tuple[str, Record, bool]] = []
-        if response.output:
-            wanted.append((node.id, Record(pattern, self.epoch, response.pinned, response.sweep), response.sweep))
-        if response.groups is not None:
-            wanted.append((f"{node.id}:groups", Record(response.groups, self.epoch, response.pinned), True))
-        for port, guarded in enumerate(response.inputs):
-            if guarded is not None:
-                place = f"{node.id}#{port}"
-                wanted.append((place, Record(guarded, self.epoch, response.pinned), response.purge))
+    def mount(self, parts: Sequence[Part]) -> bool:
+        """Put an operator's guards up, all of them or none; whether it could."""
         changed: Places = {}
-        for place, record, _ in wanted:
-            if self._is_over(place, record.pattern):
+        for part in parts:
+            if self._is_over(part):
                 continue
-            now = with_record(changed.get(place, self.places.get(place, ())), record)
+            record = Record(part.pattern, self.epoch, part.pinned, part.sweep)
+            now = with_record(changed.get(part.place, self.places.get(part.place, ())), record)
             if now is None:
                 return False
-            changed[place] = now
-        for place, record, purges in wanted:
-            if purges and not any(r.pattern.contains(record.pattern) for r in self.places.get(place, ())):
-                self.fresh[place] = (*self.fresh.get(place, ()), record.pattern)
+            changed[part.place] = now
+        for part in parts:
+            known = self.places.get(part.place, ())
+            if part.purges and not any(r.pattern.contains(part.pattern) for r in known):
+                self.fresh[part.place] = (*self.fresh.get(part.place, ()), part.pattern)
         self.places.update(changed)
-        return bool(wanted)
+        return bool(parts)
 
-    def _is_over(self, place: str, pattern: Pattern) -> bool:
+    def _is_over(self, part: Part) -> bool:
         """Whether punctuation has said already that nothing more will match there."""
-        return any(said.contains(pattern) for said in self.over.get(self._speaker(place), ()))
+        return any(said.contains(part.pattern) for said in self.over.get(part.speaker, ()))
 
-    def _prefer(self, node_id: str, pattern: Pattern) -> None:
-        """A wish travels as an assumption would, but where that stops, it does. All it changes is an order."""
-        node = self.nodes[node_id]
-        pattern = pattern.over(node.operator.schema)
-        if pattern.is_empty or not pattern.restricted:
-            return
-        response = respond(node.operator, pattern)
-        if isinstance(node.operator, Source | Impute) and (why := order_matters(self.plan, node_id)):
-            self._note(node_id, pattern, "nothing", why, Intent.DESIRED)
-            return
-        if node.operator.switches.exploit and isinstance(node.operator, Source | Impute):
-            wishes = [Record(pattern, self.epoch)] if not node.inputs else []
-            wishes += [Record(p, self.epoch) for sent in response.send for p in sent]
-            records: tuple[Record, ...] = self.prefers.get(node_id, ())
-            for wish in wishes:
-                records = with_record(records, wish) or records
-            self.prefers[node_id] = records
-            self._note(node_id, pattern, "taken first", "", Intent.DESIRED)
-        if not node.operator.switches.propagate:
-            return
-        if not any(response.send) and node.inputs:
-            self._note(node_id, pattern, "nothing", response.why, Intent.DESIRED)
-        for port, patterns in enumerate(response.send):
-            for sent in patterns:
-                self._prefer(node.inputs[port], sent)
+    def hear(self, node_id: str, edge: str, pattern: Pattern) -> None:
+        heard = self.heard.setdefault(node_id, {})
+        heard[edge] = with_record(heard.get(edge, ()), Record(pattern, self.epoch)) or heard.get(edge, ())
 
-    def _note(self, node: str, pattern: Pattern, did: str, why: str, intent: Intent = Intent.ASSUMED) -> None:
-        self.trail.stop(node, Feedback(intent, pattern), did, why)
+    def said(self, node_id: str, edge: str) -> Sequence[Pattern]:
+        return [r.pattern for r in self.heard.get(node_id, {}).get(edge, ())]
+
+    def wish(self, node_id: str, patterns: Sequence[Pattern]) -> None:
+        records = self.prefers.get(node_id, ())
+        for pattern in patterns:
+            records = with_record(records, Record(pattern, self.epoch)) or records
+        self.prefers[node_id] = records
+
+    def note(self, node_id: str, feedback: Feedback, did: str, why: str) -> None:
+        self.trail.stop(node_id, feedback, did, why)
 
     # --- letting go ---------------------------------------------------------------------------------------------
 
@@ -335,30 +227,3 @@ class Guards:
 
     def __iter__(self) -> Iterator[tuple[str, Record]]:
         return ((place, r) for place, records in sorted(self.places.items()) for r in records)
-
-
-def is_exact(node: Node, pattern: Pattern) -> bool:
-    """Whether an output event matches the pattern just when its input event matches what the operator passes on.
-
-    Then, if those before it have taken the feedback, the operator need not look again.
-    """
-    operator = node.operator
-    if isinstance(operator, Bucket):
-        return operator.window.label not in pattern.restricted
-    return isinstance(operator, Select | Project | Union | Map | TableJoin) or operator.kind == "instrument"
-
-
-def _has_state(response: Response) -> bool:
-    return response.purge or response.pinned or response.groups is not None or response.sweep
-
-
-def _did(response: Response, mounted: bool) -> str:
-    if not mounted:
-        return "nothing"
-    parts = [
-        *(["drops results"] if response.output else []),
-        *(["drops what arrives"] if any(p is not None for p in response.inputs) or response.groups else []),
-        *(["purges state"] if response.purge or response.groups is not None else []),
-        *(["passes it on"] if any(response.send) else []),
-    ]
-    return ", ".join(parts) or "nothing"
