@@ -14,7 +14,9 @@ import penstock as ps
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.control_log import ControlLog
 from penstock.engine.fault import Crash, hooked
-from penstock.engine.storage import Storage
+from penstock.engine.rehearse import answer, answers, store_answers
+from penstock.engine.source import files
+from penstock.engine.storage import Storage, seal
 from penstock.portal.testing import local_session
 
 Start = Callable[..., ps.Run]
@@ -114,3 +116,146 @@ def test_one_message_an_epoch_leaves_no_records(start: Start, tmp_path: Path) ->
     assert versions is not None and versions.control >= 5
     assert len(written) <= 3
     assert results(tmp_path) == {0: 10, 1: 10, 2: 10}
+
+
+# --- crashes with several versions under way --------------------------------------------------------------------------
+
+
+def talking(home: Path, said: dict[int, str], fails: int, error: type[BaseException] = Crash) -> Callable[[str], None]:
+    """Say something when the nth epoch is planned; pull the plug, once, when that many are merged."""
+    count = {"planned": 0, "merged": 0}
+    down: list[int] = []
+
+    def hook(point: str) -> None:
+        if point in count:
+            count[point] += 1
+            if point == "planned" and count[point] in said:
+                ps.consumer(str(home / "kept")).feedback(said[count[point]])
+            if point == "merged" and count[point] == fails and not down:
+                down.append(fails)
+                raise error(point)
+
+    return hook
+
+
+@pytest.mark.parametrize("fails", range(1, 7))
+@pytest.mark.parametrize("error", [Crash, ConnectionResetError])
+def test_two_epochs_planned_under_two_versions_forget_neither(
+    start: Start, tmp_path: Path, fails: int, error: type[BaseException]
+) -> None:
+    """While one epoch merges, the next is planned and has heard more. A lost worker is tried again in the process."""
+    with hooked(talking(tmp_path, {2: "not [3, *]", 3: "not [1, *]"}, fails, error)):
+        try:
+            start(fuse_below=0).wait()
+        except Crash:
+            start(fuse_below=0).wait()
+    assert results(tmp_path) == {0: 10, 2: 10}
+
+
+@pytest.mark.parametrize("fails", range(1, 9))
+def test_a_list_of_which_a_part_is_over_keeps_the_rest(tmp_path: Path, fails: int) -> None:
+    (tmp_path / "in").mkdir()
+    for first in range(10):  # Each minute has an event in four files.
+        minutes = pa.array([first + 3, first + 2, first + 1, first], pa.int32())
+        pq.write_table(pa.table({"minute": minutes}), tmp_path / "in" / f"{first}.parquet")
+    cars = ps.stream("cars", "minute int", time="minute").read_parquet(str(tmp_path / "in"), order="name")
+    query = cars.disorder(3).ends().group_by("minute").agg(n="count(*)")
+
+    def begin() -> ps.Run:
+        return query.start(
+            ps.parquet(str(tmp_path / "out")),
+            checkpoint=str(tmp_path / "kept"),
+            trigger="available_now",
+            spark=local_session(),
+            max_rows=4,
+            fuse_below=0,
+        )
+
+    # Somebody else speaks in each epoch, of what never comes.
+    others = {n: f"not [*, > {200 - n}]" for n in range(3, 12)}
+    with hooked(talking(tmp_path, {1: "not [{2, 4, 6}, *]", **others}, fails)):
+        try:
+            begin().wait()
+        except Crash:
+            begin().wait()
+    rows = pq.read_table(tmp_path / "out").to_pylist()
+    found = {r["minute"]: r["n"] for r in rows}
+    assert found == {0: 1, 1: 2, 3: 4, 5: 4, 7: 4, 8: 4, 9: 4, 10: 3, 11: 2, 12: 1}
+
+
+# --- messages that cannot be read, demands that cannot be answered ----------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"", b'{"sha256":"ab', seal({"text": 5}), seal([1, 2])], ids=["0", "half", "5", "[]"])  # type: ignore[arg-type]
+def test_a_message_that_cannot_be_read_is_told_and_left_alone(start: Start, tmp_path: Path, data: bytes) -> None:
+    name = ControlLog(storage(tmp_path)).submit({"text": "not [3, *]"})
+    (tmp_path / "kept" / "control" / "requests" / f"{name}.json").write_bytes(data)
+    run = start().wait()
+    assert [w for w in run.warnings if name in w and "cannot be read" in w]
+    assert len(results(tmp_path)) == 4
+
+
+def test_a_message_to_nobody_is_told(start: Start, tmp_path: Path) -> None:
+    ControlLog(storage(tmp_path)).submit({"text": "not [3, *]", "node": "join-7"})
+    run = start().wait()
+    assert [w for w in run.warnings if "'join-7': there is no such operator" in w]
+
+
+def test_a_message_is_not_swept_while_it_is_written(start: Start, tmp_path: Path) -> None:
+    half = tmp_path / "kept" / "control" / "requests" / ".1.json.7.partial"
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"{")
+    start().wait()
+    assert half.exists()
+
+
+def test_a_demand_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for minute in range(6):
+        rows = {"minute": pa.array([minute] * 2, pa.int32()), "segment": pa.array([0, 1], pa.int32())}
+        pq.write_table(pa.table(rows), tmp_path / "in" / f"{minute}.parquet")
+
+    def whole(rows: pa.Table) -> pa.Table:
+        if min(rows["n"].to_pylist()) < 6:
+            raise ValueError("a group of less than six")
+        return rows
+
+    cars = ps.stream("cars", "minute int, segment int", time="minute").read_parquet(str(tmp_path / "in"), order="name")
+    query = cars.disorder(0).ends().group_by("segment").agg(n="count(*)").map(whole, keeps=["segment"])
+    run = query.start(
+        ps.parquet(str(tmp_path / "out")),
+        checkpoint=str(tmp_path / "kept"),
+        trigger="available_now",
+        spark=local_session(),
+        max_rows=2,
+        feedback=["now [*, *]"],
+    ).wait()
+    assert results(tmp_path) == {0: 6, 1: 6}
+    assert [w for w in run.warnings if "partial results after epoch" in w and "less than six" in w]
+    (refused,) = (tmp_path / "kept" / "partials").iterdir()
+    with pytest.raises(ps.UserError, match="less than six"):
+        answer(storage(tmp_path), refused.name.partition(".")[0])
+    assert ControlLog(storage(tmp_path)).requests() == []
+
+
+def test_answers_of_one_epoch_are_all_kept_until_the_next(tmp_path: Path) -> None:
+    folder = Storage.at(str(tmp_path))
+    many = {f"{n:03}": pa.table({"n": [n]}) for n in range(150)}
+    store_answers(folder, many)
+    assert all(answer(folder, name) is not None for name in many)
+    # By name it is older than those, as after a clock was set back.
+    store_answers(folder, {"!": pa.table({"n": [1]})})
+    assert answer(folder, "!") is not None and len(answers(folder)) == 100
+
+
+def test_once_reads_everything_though_much_of_it_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_MOST_SPARED", 3)
+    for n in range(8):
+        pq.write_table(pa.table({"ts": [n], "k": [7 if n < 6 else 1]}), tmp_path / f"{n}.parquet")
+    source = ps.stream("s", "ts bigint, k bigint", time="ts").read_parquet(str(tmp_path), order="name").disorder(0)
+    target = ps.memory()
+    run = source.where("k > 0").start(target, trigger="once", spark=local_session(), feedback=["not [*, 7]"]).wait()
+    assert [r["ts"] for r in target.rows()] == [6, 7]
+    assert run.saved["source:s files skipped"] == 6

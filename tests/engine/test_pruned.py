@@ -58,3 +58,38 @@ def test_a_query_over_parquet_gives_what_it_gives_over_json(query: str, tmp_path
         out = stream.collect(spark=local_session())
         found[kind] = sorted(map(str, out.to_pylist()))
     assert found["parquet"] == found["json"] and found["json"]
+
+
+#: Who speaks of an attribute that nobody else looks at, to an operator behind a source that does not take it up.
+TOLD = {
+    "an operator": ("s.feedback(exploit=False).where('k >= 0').instrument('not [*, *, 1, *]')", None),
+    "an operator, of two that read": ("(s.where('k >= 0').instrument('not [*, *, 1, *]'), s)", None),
+    "a client": ("s.feedback(exploit=False).where('k >= 0')", "select-1"),
+    "a client, to a window": ("s.feedback(exploit=False).window(4).where('k >= 0')", "bucket-1"),
+}
+
+
+@pytest.mark.parametrize(("query", "to"), TOLD.values(), ids=TOLD.keys())
+def test_guards_find_what_they_look_at(query: str, to: str | None, tmp_path: Path) -> None:
+    for n in range(4):
+        rows = [{"ts": t, "k": t % 2, "v": t % 3, "note": ""} for t in (2 * n, 2 * n + 1)]
+        table = pa.Table.from_pylist(rows).cast(ps.Schema.parse(SCHEMA, time="ts").arrow)
+        pq.write_table(table, tmp_path / f"{n}.parquet")
+    s = ps.stream("s", SCHEMA, time="ts").read_parquet(str(tmp_path), order="name").disorder(0).ends()
+    first, *others = found if isinstance(found := eval(query, {"s": s}), tuple) else (found,)
+    stream = first.group_by("k").agg(n="count(*)")
+    for other in others:
+        stream = stream.join(other.group_by("k").agg(latest="max(ts)"), "k")
+    runs: list[ps.Run] = []
+
+    def talk(progress: ps.Progress) -> None:
+        if to is not None and progress.epoch == 1:
+            rest = len(runs[0].driver.feedback.nodes[to].operator.schema.names) - 3
+            runs[0].feedback(f"not [*, *, 1{', *' * rest}]", to=to)
+
+    target = ps.memory()
+    settings = {"trigger": "available_now", "max_rows": 2, "overlap": False, "spark": local_session()}
+    runs.append(stream.start(target, listener=talk, **settings))
+    runs[0].wait()
+    assert sum(r["n"] for r in target.rows()) < 8
+    assert any(" dropped" in what for what in runs[0].saved)

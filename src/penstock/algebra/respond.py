@@ -106,6 +106,8 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             # come out as new: the guard stays.
             mine = pattern.over(operator.inputs[0].schema)
             return Response(inputs=(mine,), send=((mine,),), purge=True, pinned=True)
+        case OrderBy() if operator.slack is not None:
+            return behind_only(operator, "each event pushes another one out of the buffer")
         case OrderBy():
             # Whatever the order of the others becomes, they all come out.
             mine = pattern.over(operator.inputs[0].schema)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from math import gcd
 from typing import Any, Literal, TypeVar, overload
 
@@ -213,7 +213,7 @@ class TimeWindow(Window):
             if low is None or high is None or low < high:
                 times.append((low, high))
         # An event's windows follow each other without a gap, so they lie within one piece or in none.
-        pieces = (_range(t, self.unit, high_closed=False) for t in times)
+        pieces = (_range(t, self.unit, high_closed=False, beyond=False) for t in times)
         return tuple(p for p in pieces if p is not None)
 
     def labels_in(self, label: Restriction, most: int) -> list[Any] | None:
@@ -314,7 +314,7 @@ class LandmarkWindow(Window):
         for low, high in _intervals(label, self.unit, 1):
             if high is None:  # An event is in all windows from some end on, so only these can hold all of its windows.
                 number = 1 if low is None else max(1, -((self.origin - low) // self.every))
-                piece = _range((self.end(number - 1), None), self.unit, high_closed=False)
+                piece = _range((self.end(number - 1), None), self.unit, high_closed=False, beyond=False)
                 return () if piece is None else (piece,)
         return ()
 
@@ -414,16 +414,21 @@ def _intervals(restriction: Restriction, unit: Unit, grain: int) -> list[_Interv
     return list(joined)
 
 
-def _range(ends: _Interval, unit: Unit, *, high_closed: bool) -> Restriction | None:
-    """A range from ticks. An end beyond the calendar is no end, or, on the wrong side, leaves nothing."""
-    values = []
+def _range(ends: _Interval, unit: Unit, *, high_closed: bool, beyond: bool = True) -> Restriction | None:
+    """A range from ticks. An end beyond the calendar is no end, or, on the wrong side, leaves nothing.
+
+    There may be events beyond the calendar too. A range that must not hold them ends with it, unless it has no end.
+    """
+    values: list[Any] = []
     for tick, wrong_side in zip(ends, (1, -1), strict=True):
         try:
             values.append(None if tick is None else from_tick(tick, unit))
         except OverflowError:
             if (tick or 0) * wrong_side > 0:
                 return None
-            values.append(None)
+            kind = date if unit == "day" else datetime
+            values.append(None if beyond else kind.min if wrong_side > 0 else kind.max)
+            high_closed = high_closed or (wrong_side < 0 and not beyond)
     return between(values[0], values[1], values[0] is not None, high_closed and values[1] is not None)
 
 

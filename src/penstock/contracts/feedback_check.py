@@ -110,6 +110,11 @@ def fate_of(flow: Flow, pattern: Pattern, bounded: bool = False) -> tuple[Fate, 
         return "if values end", why, flow.promised[covering[0]]
     if flow.open:
         return "as the data says", "scheme(…) would tell before the start what the data will say", frozenset()
+    padded = [n for n in pattern.restricted if any(o.padded for o in flow.origins.get(n, ()))]
+    if padded:
+        # Promises of it cover no event that lacks it, and so are not counted on; a guard matches no such event.
+        why = f"an outer join leaves `{padded[0]}` null at times; it goes if what is promised of its values suffices"
+        return "as the data says", why, frozenset()
     return "stays", _why(flow, pattern), frozenset()
 
 

@@ -264,10 +264,9 @@ class Checkpoint:
         for name in self.storage.names("snapshots"):
             if not name.startswith(".") and not -SNAPSHOT_EVERY <= int(name.split(".")[0]) - manifest.snapshot <= 0:
                 orphans.append(f"snapshots/{name}")
-        # An inbox belongs to Spark's own query, which may be writing to it right now.
-        partial = [
-            n for n in self.storage.tree() if n.rsplit("/", 1)[-1].endswith(".partial") and not n.startswith("inbox/")
-        ]
+        # An inbox belongs to Spark's own query, and messages come from anywhere: they may be written right now.
+        others = ("inbox/", "control/requests/")
+        partial = [n for n in self.storage.tree() if n.endswith(".partial") and not n.startswith(others)]
         for name in (*orphans, *partial):
             self.storage.delete(name)
         return orphans

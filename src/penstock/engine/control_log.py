@@ -29,6 +29,8 @@ class ControlLog:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
+        #: The messages that could not be read the last time.
+        self.damaged: frozenset[str] = frozenset()
 
     def submit(self, body: Mapping[str, Any]) -> str:
         """Leave a message for the run; returns its id. Ids sort in the order of their making."""
@@ -45,14 +47,25 @@ class ControlLog:
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
         """Messages that wait, oldest first. One that is damaged or half written is left alone."""
         found: list[tuple[str, dict[str, Any]]] = []
+        damaged: list[str] = []
         for file in self.storage.names("control/requests"):
             if file.startswith(".") or not file.endswith(".json"):
                 continue
-            name = f"control/requests/{file}"
-            with contextlib.suppress(CheckpointError, FileNotFoundError):
-                found.append((file.removesuffix(".json"), unseal(self.storage.read(name), name)))
+            name, path = file.removesuffix(".json"), f"control/requests/{file}"
+            try:
+                body = unseal(self.storage.read(path), path)
+            except FileNotFoundError:
+                continue  # Taken back just now.
+            except CheckpointError:
+                damaged.append(name)
+                continue
+            if isinstance(body, dict) and isinstance(body.get("text"), str):
+                found.append((name, body))
+            else:
+                damaged.append(name)
             if len(found) == PER_EPOCH:
                 break
+        self.damaged = frozenset(damaged)
         return found
 
     def discard(self, names: Iterable[str]) -> None:

@@ -34,7 +34,7 @@ from penstock.engine.listening import Listening
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
-from penstock.engine.rehearse import marked, rehearse, store_answer
+from penstock.engine.rehearse import marked, refuse, rehearse, store_answers
 from penstock.engine.settings import Settings
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, count_spared, plan_tasks, tell_spared
@@ -154,7 +154,7 @@ class Driver:
             self.closed = dict(found.punctuation.get("closed", {}))
             if (done := self.checkpoint.plan_of(found.epoch)) is not None:
                 self.table_keeper.restore(done.tables)
-            self.feedback.restore(found.control, found.feedback)
+            self.feedback.restore(found.control, found.feedback, found.epoch)
             self._publish(found)
         self.planned = self.manifest.epoch
         self._take_up_plans()
@@ -181,7 +181,7 @@ class Driver:
         self.feedback.give_back(self.checkpoint.plans_after(epoch - 1))
         self.checkpoint.forget_plans(epoch - 1)
         if self.stored:
-            self.feedback.take_up(self.stored[epoch - 1].control)
+            self.feedback.take_up(self.stored[epoch - 1].control, self.manifest.epoch)
 
     def sweep(self) -> list[str]:
         """Delete orphans: what crashed epochs left behind. Returns their names."""
@@ -387,8 +387,15 @@ class Driver:
         """Partial results for those who cannot wait."""
         storage, epoch = self.checkpoint.storage, self.manifest.epoch
         asked = dict(self.feedback.demands)
-        for name, table in zip(asked, rehearse(self, job, [f.pattern for f in asked.values()]), strict=True):
-            store_answer(storage, name, marked(table, epoch))
+        try:
+            found = rehearse(self, job, [f.pattern for f in asked.values()])
+        except PenstockError as error:
+            # What fails on results that are not complete need not fail on the final ones: the run goes on.
+            refuse(storage, list(asked), error)
+            self.checkpoint.warnings.append(f"partial results after epoch {epoch} could not be computed: {error}")
+        else:
+            store_answers(storage, {n: marked(t, epoch) for n, t in zip(asked, found, strict=True)})
+        for name in asked:
             self.feedback.answered(name)
 
     def _look_ahead(self) -> None:

@@ -147,14 +147,16 @@ class Guards:
     def schema(self, place: str) -> Schema:
         return self.nodes[self._speaker(place)].operator.schema
 
-    def keep(self, live: Guards) -> None:
-        """Of records that are older than this version, only those that are still there: the others were covered."""
-        for mine, its in ((self.places, live.places), (self.prefers, live.prefers)):
-            for place in list(mine):
-                known = {str(r.pattern) for r in its.get(place, ())}
-                mine[place] = tuple(r for r in mine[place] if r.since >= self.epoch or str(r.pattern) in known)
-                if not mine[place]:
-                    del mine[place]
+    def go_on_from(self, live: Guards, epoch: int) -> None:
+        """Take what was left after an epoch, where punctuation had covered some of it, and add all that is newer.
+
+        A record that is in doubt stays: one too many costs little, but one less, for which something was purged,
+        would let a group come out of which half is gone.
+        """
+        self.places = _gone_on(self.places, live.places, epoch)
+        self.prefers = _gone_on(self.prefers, live.prefers, epoch)
+        nodes = sorted(self.heard.keys() | live.heard.keys())
+        self.heard = {n: _gone_on(self.heard.get(n, {}), live.heard.get(n, {}), epoch) for n in nodes}
 
     # --- as data ------------------------------------------------------------------------------------------------
 
@@ -227,3 +229,15 @@ class Guards:
 
     def __iter__(self) -> Iterator[tuple[str, Record]]:
         return ((place, r) for place, records in sorted(self.places.items()) for r in records)
+
+
+def _gone_on(mine: Places, live: Places, epoch: int) -> Places:
+    places: Places = {}
+    for place in sorted(mine.keys() | live.keys()):
+        records = live.get(place, ())
+        for record in mine.get(place, ()):
+            if record.since > epoch:
+                records = with_record(records, record) or (*records, record)
+        if records:
+            places[place] = records
+    return places

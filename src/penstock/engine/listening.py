@@ -46,6 +46,9 @@ class Listening:
         self.warnings = [] if warnings is None else warnings
         #: Versions that have a record of their own.
         self._recorded: set[int] = set()
+        #: Messages that could not be read: once, and twice.
+        self._doubtful: frozenset[str] = frozenset()
+        self._damaged: set[str] = set()
         self._frozen: dict[int, Guards] = {0: Guards(plan)}
         self._covered = False
         self._taken: list[str] = []
@@ -58,7 +61,9 @@ class Listening:
     def freeze(self, epoch: int) -> tuple[int, bool]:
         """Take up what is new: the version under which the epoch runs, and whether somebody outside has spoken."""
         requests, asked = [], len(self.demands)
-        for name, body in self.log.requests():
+        waiting = self.log.requests()
+        self._warn_of_damaged()
+        for name, body in waiting:
             if name in self._taken or name in self.demands:
                 continue
             said = self._parsed(body)
@@ -111,12 +116,22 @@ class Listening:
 
     def _parsed(self, body: Mapping[str, Any]) -> tuple[str, Feedback] | None:
         node_id = body.get("node") or self.root
+        if node_id not in self.nodes:
+            self.warnings.append(f"feedback {body['text']!r} to '{node_id}': there is no such operator")
+            return None
         try:
             return node_id, Feedback.parse(body["text"], self.nodes[node_id].operator.schema)
-        except (KeyError, UserError) as error:
+        except UserError as error:
             # It was checked where it was said; another version of the program may see it differently.
-            self.warnings.append(f"feedback {body.get('text')!r} to {node_id}: {error}")
+            self.warnings.append(f"feedback {body['text']!r} to '{node_id}': {error}")
             return None
+
+    def _warn_of_damaged(self) -> None:
+        """Of messages that cannot be read, the second time: at first they may be half written."""
+        for name in self.log.damaged & self._doubtful - self._damaged:
+            self.warnings.append(f"control/requests/{name}.json cannot be read: delete it and say it again")
+            self._damaged.add(name)
+        self._doubtful = self.log.damaged
 
     def answered(self, name: str) -> None:
         """A demand has had its answer."""
@@ -216,22 +231,23 @@ class Listening:
             body["live"] = self.guards.to_json()
         return body
 
-    def restore(self, control: int, stored: Mapping[str, Any]) -> None:
-        """Where a manifest left off."""
+    def restore(self, control: int, stored: Mapping[str, Any], epoch: int) -> None:
+        """Where the manifest of an epoch left off."""
         body = self._go_on_from(control)
         self.guards = Guards.from_json({**body, **stored.get("live", {})}, self.plan)
         self.issued = list(stored.get("issued", ()))
+        self.epoch = epoch
         self._covered = "live" in stored
         self._taken = list(body.get("requests", ()))
         self.planned()
 
-    def take_up(self, control: int) -> None:
-        """Epochs that were planned and did not happen know more: go on from the last of them."""
+    def take_up(self, control: int, epoch: int) -> None:
+        """Epochs that were planned after this one, and did not happen, know more: go on from the last of them."""
         if control == self.version:
             return
         live, body = self.guards, self._go_on_from(control)
         self.guards = Guards.from_json(body, self.plan)
-        self.guards.keep(live)
+        self.guards.go_on_from(live, epoch)
         self._covered = True
         self.issued = [i for i in self.issued if i["epoch"] > body["after"]]
         self._taken = list(body.get("requests", ()))
@@ -245,9 +261,12 @@ class Listening:
     def give_back(self, plans: Iterable[EpochPlan]) -> None:
         """Epochs that were planned are not to happen as planned: what they had taken up waits again.
 
-        What operators had found is in the manifest still.
+        What operators have found in an epoch that happened is to be taken up still.
         """
         for plan in plans:
-            said = [t for t in plan.heard.get("told", ()) if t["by"] == CLIENT]
-            for name, told in zip(plan.heard.get("requests", ()), said, strict=True):
-                self.log.put(name, {k: v for k, v in told.items() if k != "by"})
+            told = [({k: v for k, v in t.items() if k != "by"}, t["by"]) for t in plan.heard.get("told", ())]
+            said = [body for body, by in told if by == CLIENT]
+            for name, body in zip(plan.heard.get("requests", ()), said, strict=True):
+                self.log.put(name, body)
+            found = [body for body, by in told if by != CLIENT and body["epoch"] <= self.epoch]
+            self.issued = [*(f for f in found if f not in self.issued), *self.issued]

@@ -207,6 +207,7 @@ class Pipeline:
     def _collect(self, node_id: str, wanted: set[str]) -> bool:
         """Add what the consumers of a source read; False when one of them may read everything."""
         for node in self.consumers[node_id]:
+            wanted |= self._guarded_at(node, node_id)
             match node.operator:
                 case Select():
                     wanted |= node.operator.predicate.columns
@@ -236,6 +237,16 @@ class Pipeline:
                 case _:
                     return False
         return True
+
+    def _guarded_at(self, node: Node, below: str) -> set[str]:
+        """What guards look at where events of the operator below reach a consumer, and where they leave it as they are.
+
+        It may be more than anything else looks at: somebody may speak of what leaves an inner operator.
+        """
+        places = [f"{node.id}#{port}" for port, name in enumerate(node.inputs) if name == below]
+        if isinstance(node.operator, Select | Instrument | Bucket):
+            places.append(node.id)
+        return {name for place in places for p in self.guards.get(place, ()) for name in p.restricted}
 
     def flow(
         self, entry: str, table: pa.Table, saved: dict[str, int] | None = None, watch: Watch | None = None

@@ -8,7 +8,7 @@ come later as if nobody had asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,9 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.propagate import Propagation
 from penstock.engine import jobs
 from penstock.engine.sink.target import Staging
-from penstock.engine.storage import Storage
+from penstock.engine.storage import Storage, seal, unseal
 from penstock.engine.task import Job, Merge, Report
+from penstock.errors import PenstockError, UserError
 
 if TYPE_CHECKING:
     from penstock.engine.epoch import Driver
@@ -94,26 +95,44 @@ def marked(table: pa.Table, epoch: int) -> pa.Table:
     return table.append_column(AS_OF, pa.repeat(pa.scalar(epoch, pa.int64()), count))
 
 
-def store_answer(storage: Storage, name: str, table: pa.Table) -> None:
-    """Leave an answer where whoever asked will look for it."""
+def store_answers(storage: Storage, tables: Mapping[str, pa.Table]) -> None:
+    """Leave the answers to demands, by their ids, where whoever asked will look for them."""
     storage.make("partials")
-    path = f"partials/{name}.parquet"
-    with storage.filesystem.open_output_stream(storage.path(f"{path}.partial")) as stream:
-        pq.write_table(table, stream)
-    storage.move(f"{path}.partial", path)
-    for old in [n for n in storage.names("partials") if n.endswith(".parquet")][:-KEEP]:
-        storage.delete(f"partials/{old}")
+    for name, table in tables.items():
+        path = f"partials/{name}.parquet"
+        with storage.filesystem.open_output_stream(storage.path(f"{path}.partial")) as stream:
+            pq.write_table(table, stream)
+        storage.move(f"{path}.partial", path)
+    _forget(storage, tables)
+
+
+def refuse(storage: Storage, names: Collection[str], error: PenstockError) -> None:
+    """Leave word that demands cannot be answered, and why."""
+    for name in names:
+        storage.write(f"partials/{name}.refused.json", seal({"why": error.message, "hint": error.hint}), sync=False)
+    _forget(storage, names)
+
+
+def _forget(storage: Storage, just_now: Collection[str]) -> None:
+    """Answers are kept for a while: somebody may not have looked yet."""
+    old = [n for n in storage.oldest_first("partials") if n.partition(".")[0] not in just_now]
+    for name in old[: max(0, len(old) + len(just_now) - KEEP)]:
+        storage.delete(f"partials/{name}")
 
 
 def answer(storage: Storage, name: str) -> pa.Table | None:
-    """The answer to a demand, None as long as there is none."""
-    path = f"partials/{name}.parquet"
+    """The answer to a demand, None as long as there is none. That there will be none is an error."""
+    path, refused = f"partials/{name}.parquet", f"partials/{name}.refused.json"
     if not storage.exists(path):
+        if storage.exists(refused):
+            body = unseal(storage.read(refused), refused)
+            why = f"the results as they are now cannot be computed: {body['why']}"
+            raise UserError(why, hint=body["hint"] or "the final results are not affected: wait for them")
         return None
     return pq.read_table(storage.path(path), filesystem=storage.filesystem)
 
 
 def answers(storage: Storage) -> list[pa.Table]:
     """All answers there are, oldest first."""
-    names = [n.removesuffix(".parquet") for n in storage.names("partials") if n.endswith(".parquet")]
+    names = [n.removesuffix(".parquet") for n in storage.oldest_first("partials") if n.endswith(".parquet")]
     return [t for n in names if (t := answer(storage, n)) is not None]

@@ -143,6 +143,12 @@ class Storage:
         infos = self.filesystem.get_file_info(selector)
         return sorted(i.base_name for i in infos if i.type == fs.FileType.File)
 
+    def oldest_first(self, folder: str) -> list[str]:
+        """The files directly in a folder in the order in which they were written."""
+        infos = self.filesystem.get_file_info(fs.FileSelector(self.path(folder), allow_not_found=True))
+        files = sorted((i.mtime_ns or 0, i.base_name) for i in infos if i.type == fs.FileType.File)
+        return [name for _, name in files]
+
     def tree(self, folder: str = "") -> list[str]:
         """All files below a folder, as names relative to this storage."""
         selector = fs.FileSelector(self.path(folder), recursive=True, allow_not_found=True)

@@ -46,6 +46,10 @@ class Budget:
     parallelism: int
     taken: int = 0
 
+    @property
+    def is_limited(self) -> bool:
+        return self.rows is not None or self.bytes is not None
+
     def take(self, unit: Unit, estimated_rows: int) -> bool:
         rows = unit.rows if unit.rows is not None else estimated_rows
         over = (self.rows is not None and rows > self.rows) or (self.bytes is not None and unit.bytes > self.bytes)

@@ -277,7 +277,7 @@ class FilesReader:
     ) -> Iterator[tuple[Candidate, Unit]]:
         spared: set[str] = set()
         for file, groups in files:
-            if budget.is_spent() or len(spared) >= _MOST_SPARED:
+            if budget.is_spent() or (budget.is_limited and len(spared) >= _MOST_SPARED):
                 return
             try:
                 units, per_row = self._units(file, groups, budget, guard)
