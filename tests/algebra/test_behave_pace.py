@@ -205,7 +205,9 @@ def test_switches_are_those_of_the_last_operator() -> None:
     assert made.operator.inputs[0].switches == Switches(False, True, False)
     quiet = stream("a").group_by("k").agg(n="count(*)").feedback(exploit=False, propagate=False)
     assert isinstance(quiet.operator, Aggregate) and not quiet.operator.switches.propagate
-    assert isinstance(stream("a").instrument("now [*, *]").operator, Instrument)
+    assert isinstance(stream("a").instrument("prefer [*, 'x']").operator, Instrument)
+    with pytest.raises(UserError, match="is for consumers"):
+        stream("a").instrument("now [*, *]")
 
 
 def test_dates_are_counted_in_days() -> None:

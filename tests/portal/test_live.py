@@ -119,6 +119,11 @@ def test_feedback_is_shown_when_there_is_some() -> None:
     view.take(told)
     text = drawn(view)
     assert "3 guards" in text and "spared 1.2 M rows, 900 k of them never read · 12 k this epoch" in text
+    assert "told by" not in text
+    way = "client: not [3, *] → aggregate-1: purges state, passes it on → source:cars: drops results"
+    view.take(replace(told, told=way))
+    shown = " ".join(drawn(view).replace("│", " ").split())
+    assert way in shown and "source:cars 900,000 rows never read" in shown
     assert plain_line(told).endswith(", feedback: 3 guards, spared 12,000 rows, 9,000 of them never read")
     assert plain_line(replace(told, saved={}, guards=1)).endswith(", feedback: 1 guard")
     # What was saved stays, though punctuation has covered the last guard.

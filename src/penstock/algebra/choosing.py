@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from penstock.algebra.behave_pace import said
-from penstock.algebra.feedback import Switches
+from penstock.algebra.feedback import Intent, Switches
 from penstock.algebra.operator import Aggregate, Bucket, Impute, Instrument, Limit, Operator, Pace, Project, Select, Top
 from penstock.algebra.punctuate import Extent
 from penstock.algebra.schema import Schema
@@ -118,7 +118,9 @@ class Choosing:
         if not isinstance(says, str) and not callable(says):
             raise UserError(f"instrument: {says!r} is no feedback", hint="a text such as 'not [*, > 40]'")
         made = Instrument((self.operator,), self.schema, says=says, every=every)
-        said(made, every or 1)  # What cannot be read is told now, not in the middle of a run.
+        told = said(made, every or 1)  # What cannot be read is told now, not in the middle of a run.
+        if told.intent is Intent.DEMANDED:
+            raise UserError(f"instrument: '{told}' is for consumers", hint='run.demand("[ … ]") gives partial results')
         return self._with(made)
 
     def feedback(self, *, exploit: bool = True, propagate: bool = True, log: bool = True) -> Self:

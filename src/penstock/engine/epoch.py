@@ -462,6 +462,7 @@ class Driver:
                     waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
                     saved=saved,
                     guards=self.feedback.guards.size,
+                    told=self.feedback.told,
                 )
             )
 

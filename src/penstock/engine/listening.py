@@ -42,6 +42,8 @@ class Listening:
         #: Demands that wait for an answer; their requests stay until they have one, so that a crash loses none.
         self.demands: dict[str, Feedback] = {}
         self.epoch = 0
+        #: For people: the last message and its way.
+        self.told = ""
         #: Messages that could not be read are told here.
         self.warnings = [] if warnings is None else warnings
         #: Versions that have a record of their own.
@@ -93,7 +95,7 @@ class Listening:
             "requests": self._taken,
             "after": self.epoch,
         }
-        self._unwritten = body
+        self._unwritten, self.told = body, self.guards.trail.latest
         self._frozen[self.version] = self.guards.copy()
         self.issued, self._covered = [], False
         return self.version, news

@@ -43,6 +43,8 @@ class Progress:
     total_saved: dict[str, int] = field(default_factory=dict)
     guards: int = 0
     """Records of feedback in force."""
+    told: str = ""
+    """The last message, who said it, and what operators on its way upstream have made of it."""
 
     @property
     def rows_per_second(self) -> float:

@@ -54,6 +54,19 @@ class Message:
         else:
             self.legs.append(([node], feedback, did, why))
 
+    def __str__(self) -> str:
+        """On a line, from its receiver on.
+
+        >>> legs = [(["source:cars"], "not [3]", "drops results", ""), (["select-1", "select-2"], "", "nothing", "off")]
+        >>> str(Message("client", "not [3]", 1, legs))
+        'client: not [3] → select-1 … select-2: nothing (off) → source:cars: drops results'
+        """
+        legs = [
+            f"{' … '.join(dict.fromkeys((nodes[0], nodes[-1])))}: {did}{f' ({why})' if why else ''}"
+            for nodes, _, did, why in reversed(self.legs)
+        ]
+        return " → ".join([f"{self.by}: {self.said}", *legs])
+
     @property
     def stops(self) -> Iterator[Stop]:
         return (Stop(n, text, did, why, self.by, self.said, self.epoch) for ns, text, did, why in self.legs for n in ns)
@@ -101,6 +114,11 @@ class Trail:
         if self._last is None or self._last[0] != feedback:
             self._last = feedback, _text(feedback)
         return self._last[1]
+
+    @property
+    def latest(self) -> str:
+        """The last message and its way, if there was one."""
+        return str(self._now) if self._now.said else ""
 
     def __iter__(self) -> Iterator[Stop]:
         return (stop for told in self._messages.values() for message in told for stop in message.stops)

@@ -22,6 +22,8 @@ from penstock.portal.savings import Savings
 BARS = "▁▂▃▄▅▆▇█"
 #: Lag behind the clock beyond which the events are plainly history that is being replayed.
 REPLAYED = 365 * 86_400.0
+#: Operators whose savings are shown one by one.
+_SAVERS = 3
 #: Seconds over which rates are averaged: long enough to be read, short enough to follow.
 RECENT = 5.0
 
@@ -200,7 +202,10 @@ class View:
         grid.add_row("dead", Text(f"{dead:,}", style="yellow" if dead else ""), Text(reasons, style="yellow"))
         if p.guards or p.total_saved:
             grid.add_row("feedback", _guards(p), _spared(p))
+            for operator, saved in Savings.by_operator(p.total_saved)[:_SAVERS]:
+                grid.add_row("", operator, Text(saved.detail(), style="dim"))
         body: list[RenderableType] = [grid]
+        body += [Text(f"told by {p.told}", style="dim")] if p.told else []
         body += [Text(f"waiting for {w}", style="dim") for w in p.waiting[:3]]
         heading = f"{self.title} · epoch {p.epoch} · {self.stage} {short_time(self.elapsed)}"
         return Panel(Group(*body), title=heading, title_align="left", border_style="cyan", padding=(0, 1))
