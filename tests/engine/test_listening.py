@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -116,6 +117,30 @@ def test_one_message_an_epoch_leaves_no_records(start: Start, tmp_path: Path) ->
     assert versions is not None and versions.control >= 5
     assert len(written) <= 3
     assert results(tmp_path) == {0: 10, 1: 10, 2: 10}
+
+
+def test_what_an_epoch_writes_does_not_grow_with_what_was_said(tmp_path: Path) -> None:
+    """Three hundred epochs, each of which is told something of the next seconds, and of a key that never ends."""
+    events = ps.generate(rate=10, rows=3_000, columns={"segment": ("key", 5), "speed": ("uniform", 0, 100)})
+    query = events.window("10 s").group_by("segment").agg(n="count(*)", top="max(speed)")
+    runs: list[ps.Run] = []
+    sizes: list[tuple[int, int]] = []
+    kept = tmp_path / "kept"
+
+    def talk(progress: ps.Progress) -> None:
+        plans = sorted((kept / "epochs").glob("*.plan.json"))
+        sizes.append((sum(1 for p in kept.rglob("*") if p.is_file()), max(p.stat().st_size for p in plans)))
+        if runs and progress.epoch < 298:
+            until = datetime(2026, 1, 1) + timedelta(seconds=progress.epoch + 20)
+            runs[0].feedback(f"not [< '{until}', {progress.epoch % 5}, *, *]")
+            runs[0].feedback(f"not [*, {100 + progress.epoch % 7}, *, *]")
+
+    settings = {"trigger": "available_now", "max_rows": 10, "spark": local_session(), "checkpoint": str(kept)}
+    runs.append(query.start(ps.memory(), listener=talk, **settings))
+    runs[0].wait()
+    assert len(sizes) >= 300
+    for early, late in zip(*([max(column) for column in zip(*part)] for part in (sizes[50:150], sizes[-100:]))):
+        assert late <= 1.2 * early
 
 
 # --- crashes with several versions under way --------------------------------------------------------------------------

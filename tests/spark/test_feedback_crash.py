@@ -59,13 +59,22 @@ def test_seeded_crashes_around_a_feedback(tmp_path: Path, seed: int) -> None:
     assert check(name, tmp_path, local_session(), hook, tmp_path / "undisturbed") > 0
 
 
-def test_killed_driver_with_feedback(spark: SparkSession, tmp_path: Path) -> None:
-    """`kill -9` right after a version of the control log is written, after the plan that names it, after a merge."""
+KILLED = {
+    # After a version that lives on is written, after the plan that names one, after a merge.
+    "told": (("written control/", 1), ("planned", 5), ("merged", 3)),
+    # Rows of a join are purged; after the plan with the guards, and before the epoch that purges has happened.
+    "told-join": (("planned", 3), ("merged", 2)),
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_killed_driver_with_feedback(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """`kill -9` at several steps, each in a new process that goes on from where the one before was killed."""
     source, home = tmp_path / "undisturbed", tmp_path / "killed"
-    UNTOLD["told"].prepare(source)
+    UNTOLD[name].prepare(source)
     script = Path(__file__).with_name("killed_driver.py")
-    for point, nth in (("written control/", 1), ("planned", 5), ("merged", 3)):
-        command = [sys.executable, str(script), "told", str(source), str(home), "local[2]", json.dumps({}), point]
+    for point, nth in KILLED[name]:
+        command = [sys.executable, str(script), name, str(source), str(home), "local[2]", json.dumps({}), point]
         driver = subprocess.run([*command, str(nth)], start_new_session=True, capture_output=True, timeout=240)
         assert driver.returncode == -signal.SIGKILL, driver.stdout + driver.stderr
-    check("told", home, spark, None, source)
+    check(name, home, spark, None, source)
