@@ -17,9 +17,10 @@ from penstock.algebra.restriction import at_most, equal
 from penstock.algebra.schema import Schema
 from penstock.algebra.window import Window
 from penstock.engine.compaction import Compacted, candidates, compact, install
+from penstock.engine.fold_bucket import fold_bucket
 from penstock.engine.state import Run, UnitKey, Units, apply, read_run
 from penstock.engine.storage import Storage
-from penstock.engine.task import Merge, Report, _fold_bucket
+from penstock.engine.task import Merge, Report
 from penstock.kernels.aggregate import AggregateKernel
 
 EVENTS = Schema.parse("t int, k string, x int", time="t")
@@ -84,7 +85,7 @@ class Model:
         delta = [KERNEL.partial(events)] if rows else []
         report = Report("b1000")
         merging = Merge(self.units, {EXCHANGE.id: tuple(closers)})
-        output = _fold_bucket(self.job, merging, EXCHANGE, 0, delta, report)
+        output = fold_bucket(self.job, merging, EXCHANGE, 0, delta, report)
         self.units = apply(self.units, report.changes)
         closed = {g for g in self.open if g[0] <= self.frontier or g[1] in self.complete}
         expected = {g: self.open.pop(g) for g in closed}

@@ -195,59 +195,6 @@ class Pipeline:
         """Whether an expensive function runs behind a queue: then few rows are worth a task for each bucket too."""
         return any(isinstance(node.operator, Impute) for node in self.plan.nodes)
 
-    def needed(self, source_id: str) -> tuple[str, ...]:
-        """The attributes of a source that anything downstream looks at, in schema order."""
-        wanted: set[str] = set()
-        if not self._collect(source_id, wanted):
-            return self.nodes[source_id].operator.schema.names
-        operator = self.nodes[source_id].operator
-        names = tuple(n for n in operator.schema.names if n in wanted)
-        return names or operator.schema.names[:1]
-
-    def _collect(self, node_id: str, wanted: set[str]) -> bool:
-        """Add what the consumers of a source read; False when one of them may read everything."""
-        for node in self.consumers[node_id]:
-            wanted |= self._guarded_at(node, node_id)
-            match node.operator:
-                case Select():
-                    wanted |= node.operator.predicate.columns
-                    if not self._collect(node.id, wanted):
-                        return False
-                case Instrument():
-                    if not self._collect(node.id, wanted):
-                        return False
-                case Project():
-                    for _, expression in node.operator.columns:
-                        wanted |= expression.columns
-                case Bucket():
-                    if node.operator.window.on is not None:
-                        wanted.add(node.operator.window.on)
-                    if not self._collect(node.id, wanted):
-                        return False
-                case TableJoin():
-                    wanted |= node.operator.reads
-                case Aggregate():
-                    wanted |= set(self.exchanges[node.id].kernel.needed)
-                case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
-                    for port, name in enumerate(node.inputs):
-                        brought = self.keepers[node.id].kernel.needed[port]
-                        if name == node_id and brought is None:
-                            return False
-                        wanted |= set(brought or ()) if name == node_id else set()
-                case _:
-                    return False
-        return True
-
-    def _guarded_at(self, node: Node, below: str) -> set[str]:
-        """What guards look at where events of the operator below reach a consumer, and where they leave it as they are.
-
-        It may be more than anything else looks at: somebody may speak of what leaves an inner operator.
-        """
-        places = [f"{node.id}#{port}" for port, name in enumerate(node.inputs) if name == below]
-        if isinstance(node.operator, Select | Instrument | Bucket):
-            places.append(node.id)
-        return {name for place in places for p in self.guards.get(place, ()) for name in p.restricted}
-
     def flow(
         self, entry: str, table: pa.Table, saved: dict[str, int] | None = None, watch: Watch | None = None
     ) -> dict[str, list[pa.Table]]:

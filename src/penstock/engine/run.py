@@ -20,24 +20,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.algebra.duration import parse_duration
-from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.operator import Operator, Sink
-from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
-from penstock.contracts.feedback_check import remarks
 from penstock.engine.admission import Admission
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.contract_record import record_contract
 from penstock.engine.epoch import Driver
 from penstock.engine.lock import Lock
-from penstock.engine.progress import Guard, Progress, Receipt, inside
-from penstock.engine.rehearse import answer, answers, marked
+from penstock.engine.progress import Progress
 from penstock.engine.settings import TUNABLE, Settings, check_setting
 from penstock.engine.sink import Target
 from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
 from penstock.engine.storage import Storage, below, seal, unseal
+from penstock.engine.talking import Talking
 from penstock.engine.watch_bounds import watching
 from penstock.errors import UserError, did_you_mean
 
@@ -92,7 +89,7 @@ class Trigger:
         return f"Trigger.{self.kind}({repr(self.period) if self.period else ''})"
 
 
-class Run:
+class Run(Talking):
     """The handle of a running query."""
 
     def __init__(
@@ -276,69 +273,6 @@ class Run:
                 raise UserError(f"tune({name}=…): not while it runs", hint=did_you_mean(name, TUNABLE))
             check_setting(name, value)
         self.driver.settings = replace(self.driver.settings, **settings)
-
-    def feedback(self, text: str, *, to: str | None = None) -> Receipt:
-        """Tell the query what its consumer will ignore, wants first, or wants now; it holds from the next epoch on.
-
-        `not [*, > 40]`: matching results are ignored from now on, so nothing need be done for them. `prefer [3, *]`:
-        do what these results need first. `now [3, *]`: give the results as they are, marked as partial (see `demand`).
-        One restriction per attribute of the result (or of the output of operator `to`). The receipt
-        has the message's `id` and, as `remarks`, what the contract says: which guards nothing will ever cover.
-        """
-        node_id = to or self.driver.feedback.root
-        if node_id not in self.driver.feedback.nodes:
-            raise UserError(
-                f"feedback to '{node_id}': there is no such operator",
-                hint=did_you_mean(node_id, self.driver.feedback.nodes),
-            )
-        parsed = Feedback.parse(text, self.driver.feedback.nodes[node_id].operator.schema)
-        if parsed.intent is Intent.DEMANDED and node_id != self.driver.feedback.root:
-            raise UserError(f"feedback '{text}' to '{node_id}'", hint="demand results of the query itself")
-        name = self.driver.feedback.log.submit({"text": str(parsed), "node": node_id})
-
-        def contract() -> tuple[str, ...]:
-            found = remarks(self._plan, parsed, node_id) if parsed.intent is Intent.ASSUMED else []
-            over = () if self._thread.is_alive() else ("the run has ended: it waits until the run is started again",)
-            return (*over, *found, *inside(node_id, self.driver.feedback.root, parsed))
-
-        return Receipt(name, str(parsed), node_id, contract)
-
-    def demand(self, pattern: str = "", *, timeout: float = 60.0) -> pa.Table:
-        """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.
-
-        The rows are marked: `partial` is true, `as_of_epoch` says when. The final ones come as if nobody had asked.
-        """
-        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
-        name = self.feedback(f"now {pattern or Pattern.all(schema)}").id
-        deadline = time.monotonic() + timeout
-        while (found := answer(self.checkpoint, name)) is None:
-            self._raise()
-            if time.monotonic() > deadline or not self._thread.is_alive():
-                if (found := answer(self.checkpoint, name)) is not None:
-                    return found  # The last epoch has given it just now.
-                self.driver.feedback.log.discard([name])  # Nobody waits for it any more.
-                raise UserError(
-                    f"demand({pattern!r}): no answer", hint="demands are answered after an epoch; is the run going on?"
-                )
-            time.sleep(0.01)
-        return found
-
-    def partials(self) -> pa.Table:
-        """All partial results that were demanded so far (the last hundred answers)."""
-        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
-        nothing = marked(schema.arrow.empty_table(), 0)
-        return pa.concat_tables([nothing, *(t.cast(nothing.schema) for t in answers(self.checkpoint))])
-
-    def guards(self) -> list[Guard]:
-        """What is dropped where, by feedback from outside or of operators."""
-        # A copy, since the epochs go on meanwhile.
-        places = dict(self.driver.feedback.guards.places)
-        return [Guard(p, r.pattern, r.since, r.pinned) for p, records in sorted(places.items()) for r in records]
-
-    @property
-    def saved(self) -> dict[str, int]:
-        """What feedback has spared so far, such as `source:traffic never read` or `join-1 purged`."""
-        return dict(self.driver.manifest.totals.get("saved", {}))
 
     def stop(self) -> None:
         """Finish the epoch under way, then end."""

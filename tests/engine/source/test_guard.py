@@ -360,7 +360,9 @@ def test_an_epoch_does_not_pass_over_files_without_end(tmp_path: Path, monkeypat
         write(tmp_path / f"{i}.parquet", [[(i, 1, "n", 0.0)]])
     reader = open_reader(source(tmp_path))
     guard = patterns("[*, 1, *, *, *]")
-    assert [len(reader.plan(None, None, 1, guard=guard)) for _ in range(4)] == [2, 2, 1, 0]
+    assert [len(reader.plan(10, None, 1, guard=guard)) for _ in range(4)] == [2, 2, 1, 0]
+    # Unless it is to read everything there is.
+    assert [len(open_reader(source(tmp_path)).plan(None, None, 1, guard=guard)) for _ in range(2)] == [5, 5]
 
 
 def test_guards_that_only_together_match_a_row_group(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Which attributes of a source a query looks at: of columnar files no others are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import Aggregate, Bucket, Distinct, Instrument, Limit, OrderBy, Project, Select, Top
+from penstock.algebra.plan import Node
+from penstock.algebra.table import TableJoin
+
+if TYPE_CHECKING:
+    from penstock.engine.pipeline import Pipeline
+
+
+def needed(pipeline: Pipeline, source_id: str) -> tuple[str, ...]:
+    """The attributes of a source that anything downstream looks at, guards among them, in schema order."""
+    wanted: set[str] = set()
+    names = pipeline.nodes[source_id].operator.schema.names
+    if not _collect(pipeline, source_id, wanted):
+        return names
+    return tuple(n for n in names if n in wanted) or names[:1]
+
+
+def _collect(pipeline: Pipeline, node_id: str, wanted: set[str]) -> bool:
+    """Add what the consumers of a source read; False when one of them may read everything."""
+    for node in pipeline.consumers[node_id]:
+        wanted |= _guarded(pipeline, node, node_id)
+        match node.operator:
+            case Select():
+                wanted |= node.operator.predicate.columns
+                if not _collect(pipeline, node.id, wanted):
+                    return False
+            case Instrument():
+                if not _collect(pipeline, node.id, wanted):
+                    return False
+            case Project():
+                for _, expression in node.operator.columns:
+                    wanted |= expression.columns
+            case Bucket():
+                if node.operator.window.on is not None:
+                    wanted.add(node.operator.window.on)
+                if not _collect(pipeline, node.id, wanted):
+                    return False
+            case TableJoin():
+                wanted |= node.operator.reads
+            case Aggregate():
+                wanted |= set(pipeline.exchanges[node.id].kernel.needed)
+            case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
+                for port, name in enumerate(node.inputs):
+                    brought = pipeline.keepers[node.id].kernel.needed[port]
+                    if name == node_id and brought is None:
+                        return False
+                    wanted |= set(brought or ()) if name == node_id else set()
+            case _:
+                return False
+    return True
+
+
+def _guarded(pipeline: Pipeline, node: Node, below: str) -> set[str]:
+    """What guards look at where events of the operator below reach a consumer, and where they leave it as they are.
+
+    It may be more than anything else looks at: somebody may speak of what leaves an inner operator.
+    """
+    places = [f"{node.id}#{port}" for port, name in enumerate(node.inputs) if name == below]
+    if isinstance(node.operator, Select | Instrument | Bucket):
+        places.append(node.id)
+    return {name for place in places for p in pipeline.guards.get(place, ()) for name in p.restricted}
