@@ -6,6 +6,7 @@ from datetime import date, datetime
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,6 +234,11 @@ def test_labels_beyond_the_calendar() -> None:
     assert window.closed_by(less(datetime(1, 1, 1, 12))) is None
     (late,) = window.confined_to(at_most(datetime(9999, 12, 31)))
     assert late.matches(datetime(9999, 12, 31, 23))
+    # Data may lie beyond the calendar, in windows that nobody can name: they are wanted.
+    beyond = pa.array([253_402_300_800_000_000, 253_402_300_799_999_999], pa.timestamp("us"))
+    assert late.mask(beyond).to_pylist() == [False, True]
+    (all_,) = window.confined_to(at_least(datetime(2026, 1, 1)))
+    assert all_.mask(beyond).to_pylist() == [True, True]
 
 
 def test_landmark_is_named_by_its_end() -> None:
