@@ -15,8 +15,6 @@ import json
 import os
 import platform
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measure import Peak, cpu_seconds
+from benchmarks.process import Process
 
 RESULTS = Path(__file__).parent / "results"
 CONTESTANTS = ("native default", "native rocksdb", "penstock", "duckdb")
@@ -93,41 +91,10 @@ def make_data(case: Case, root: Path) -> Path:
     return folder
 
 
-class Process:
+def started(kind: str) -> Process:
     """A contestant's process."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.contestant", kind],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"contestant {self.kind} died; run python -m benchmarks.contestant {self.kind} by hand")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        assert self.process.stdin is not None
-        before = cpu_seconds(self.process.pid)
-        with Peak(self.process.pid) as peak:
-            self.process.stdin.write(json.dumps(job) + "\n")
-            self.process.stdin.flush()
-            answer = self._answer()
-        return {**answer, "cpu": cpu_seconds(self.process.pid) - before, "peak": peak.bytes}
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(60)
+    log = Path(tempfile.mkdtemp(prefix="engine-contest-")) / f"{kind}.log"
+    return Process(["benchmarks.contestant", kind], log)
 
 
 @dataclass
@@ -157,7 +124,7 @@ def measure(
     sink: str,
     note: Callable[[dict[Case, dict[str, Series]]], None],
 ) -> dict[Case, dict[str, Series]]:
-    processes = {kind: Process(kind) for kind in ("native", "penstock", "duckdb")}
+    processes = {kind: started(kind) for kind in ("native", "penstock", "duckdb")}
     results: dict[Case, dict[str, Series]] = {}
     try:
         # The JVM compiles what it has seen often: enough epochs that nobody is measured while that goes on.

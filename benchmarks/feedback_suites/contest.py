@@ -8,13 +8,11 @@ replaced, since how fast a Java process happens to be stays with it for life.
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.joins.turn import Answer, Job
-from benchmarks.measure import Peak, cpu_seconds
+from benchmarks.process import ROOT, Process
 
 Series = dict[str, list[Answer]]
 
-ROOT = Path(__file__).parents[2]
 BEFORE = "ea18d66"
 """The last commit that knew nothing of feedback."""
 
@@ -55,51 +52,14 @@ class Contestant:
     plan: str = ""
 
 
-class Process:
+def started(name: str, source: Path | None, logs: Path) -> Process:
     """A contestant's process, with the Penstock of a given folder or the one that is installed."""
-
-    def __init__(self, name: str, source: Path | None, logs: Path) -> None:
-        self.name, self.log = name, logs / f"{name}.log"
-        paths = [str(p) for p in (source, ROOT) if p is not None]
-        with self.log.open("w") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.feedback_suites.turn"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            )
-        where = Path(self._answer()["ready"])
-        if source is not None and source not in where.parents:
-            raise RuntimeError(f"contestant {name} runs {where}, not what is in {source}")
-
-    def _answer(self) -> Answer:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            last = "".join(self.log.read_text().splitlines(keepends=True)[-25:])
-            raise RuntimeError(f"contestant {self.name} died:\n{last}")
-        answer: Answer = json.loads(line)
-        return answer
-
-    def run(self, job: Job) -> Answer:
-        assert self.process.stdin is not None
-        before = cpu_seconds(self.process.pid)
-        with Peak(self.process.pid) as peak:
-            self.process.stdin.write(json.dumps(job) + "\n")
-            self.process.stdin.flush()
-            answer = self._answer()
-        return {**answer, "cpu": cpu_seconds(self.process.pid) - before, "peak": peak.bytes}
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+    paths = os.pathsep.join(str(p) for p in (source, ROOT) if p is not None)
+    process = Process(["benchmarks.feedback_suites.turn"], logs / f"{name}.log", env={"PYTHONPATH": paths})
+    where = Path(process.ready["ready"])
+    if source is not None and source not in where.parents:
+        raise RuntimeError(f"contestant {name} runs {where}, not what is in {source}")
+    return process
 
 
 @dataclass
@@ -113,7 +73,7 @@ class Contest:
     def run(self, contestant: Contestant, job: Job) -> Answer:
         if contestant.process not in self._processes:
             source = self._old() if contestant.old else None
-            self._processes[contestant.process] = Process(contestant.process, source, self._folder)
+            self._processes[contestant.process] = started(contestant.process, source, self._folder)
         useless = job.get("epochs", 0) if contestant.mode == "told" else 0
         own = {"mode": contestant.mode, "useless": useless, **({"plan": contestant.plan} if contestant.plan else {})}
         return self._processes[contestant.process].run({**job, **own})

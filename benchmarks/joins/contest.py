@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -17,9 +16,7 @@ import duckdb
 
 from benchmarks.joins.turn import Answer, Job
 from benchmarks.joins.workload import as_csv
-from benchmarks.measure import Peak, cpu_seconds
-
-ROOT = Path(__file__).parents[2]
+from benchmarks.process import Process
 
 
 @dataclass(frozen=True)
@@ -42,51 +39,13 @@ DUCKDB = Contestant("DuckDB, batch", "on_duckdb")
 ALL = (SPARK, ROCKS, PENSTOCK, FLINK, PATHWAY, DUCKDB)
 
 
-class Process:
+def started(module: str, python: str, log: Path) -> Process:
     """The process of a contestant; two contestants that differ only in settings may share one."""
+    from penstock.engine.java import find_java
 
-    def __init__(self, module: str, python: str, log: Path) -> None:
-        from penstock.engine.java import find_java
-
-        self.module, self.log = module, log
-        with log.open("w") as errors:
-            self.process = subprocess.Popen(
-                [python, "-m", f"benchmarks.joins.{module}"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                cwd=ROOT,
-                # PyFlink has no way of its own to find a Java; the others know theirs.
-                env={"JAVA_HOME": str(find_java().home), **os.environ},
-            )
-        self._answer()
-
-    def _answer(self) -> Answer:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            last = "".join(self.log.read_text().splitlines(keepends=True)[-15:])
-            raise RuntimeError(f"contestant {self.module} died:\n{last}")
-        answer: Answer = json.loads(line)
-        return answer
-
-    def run(self, job: Job) -> Answer:
-        assert self.process.stdin is not None
-        before = cpu_seconds(self.process.pid)
-        with Peak(self.process.pid) as peak:
-            self.process.stdin.write(json.dumps(job) + "\n")
-            self.process.stdin.flush()
-            answer = self._answer()
-        return {**answer, "cpu": cpu_seconds(self.process.pid) - before, "peak": peak.bytes}
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+    # PyFlink has no way of its own to find a Java; the others know theirs.
+    java = {} if "JAVA_HOME" in os.environ else {"JAVA_HOME": str(find_java().home)}
+    return Process([f"benchmarks.joins.{module}"], log, python=python, env=java)
 
 
 @dataclass
@@ -138,7 +97,7 @@ class Contest:
         if contestant.module not in self._processes:
             python = self.pythons.get(contestant.package, sys.executable)
             log = self._logs / f"{contestant.module}.log"
-            self._processes[contestant.module] = Process(contestant.module, python, log)
+            self._processes[contestant.module] = started(contestant.module, python, log)
         return self._processes[contestant.module]
 
     def close(self) -> None:
