@@ -220,6 +220,11 @@ class Pattern:
         return f"[{', '.join(map(str, self.restrictions))}]"
 
     def to_json(self) -> list[Any]:
+        return list(self._json)
+
+    @cached_property
+    def _json(self) -> list[Any]:
+        # Once: patterns are written down again with every version of what was said.
         return [r.to_json() for r in self.restrictions]
 
     @classmethod

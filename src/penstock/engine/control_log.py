@@ -31,17 +31,21 @@ class ControlLog:
         self.storage = storage
         #: The messages that could not be read the last time.
         self.damaged: frozenset[str] = frozenset()
+        #: What was said through this handle, which need not be read again.
+        self._mine: dict[str, dict[str, Any]] = {}
 
     def submit(self, body: Mapping[str, Any]) -> str:
         """Leave a message for the run; returns its id. Ids sort in the order of their making."""
         name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}"
-        self.storage.make("control/requests")
+        if not self.storage.local:
+            self.storage.make("control/requests")
         self.put(name, body)
         return name
 
     def put(self, name: str, body: Mapping[str, Any]) -> None:
         """Leave a message under its id: again, if what had taken it up is not to happen."""
         # Whoever has said it is still there if the machine goes down now; what counts is written with a version.
+        self._mine[name] = dict(body)
         self.storage.write(f"control/requests/{name}.json", seal(dict(body)), sync=False)
 
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
@@ -53,7 +57,7 @@ class ControlLog:
                 continue
             name, path = file.removesuffix(".json"), f"control/requests/{file}"
             try:
-                body = unseal(self.storage.read(path), path)
+                body = self._mine.get(name) or unseal(self.storage.read(path), path)
             except FileNotFoundError:
                 continue  # Taken back just now.
             except CheckpointError:
@@ -70,6 +74,7 @@ class ControlLog:
 
     def discard(self, names: Iterable[str]) -> None:
         for name in names:
+            self._mine.pop(name, None)
             with contextlib.suppress(FileNotFoundError):
                 self.storage.delete(f"control/requests/{name}.json")
 

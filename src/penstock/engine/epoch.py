@@ -59,6 +59,9 @@ SMALLEST_TASK = 1 << 20
 SMALL_STATE = 200_000
 
 
+Places = dict[str, tuple[Pattern, ...]]
+
+
 @dataclass
 class Begun:
     """An epoch under way: planned, and being scanned."""
@@ -67,6 +70,8 @@ class Begun:
     positions: dict[str, dict[str, Any]]
     snapshots: dict[str, dict[str, Any]] | None
     began: float
+    #: What is to be dropped, place by place, without what cannot be in the files; None: all that guards say.
+    to_drop: Places | None = None
     parcels: RDD[Any] | None = None
     reports: Future[list[Report]] | None = None
     job: Job | None = None
@@ -131,6 +136,7 @@ class Driver:
         self.feedback = Listening(self.plan, self.checkpoint.storage, self.checkpoint.warnings)
         self.planned = 0
         self._only_heard = False
+        self._to_drop: Places = {}
         self.stored: dict[int, EpochPlan] = {}
         self._trouble = None
 
@@ -230,6 +236,7 @@ class Driver:
         """Plan the next epoch and start its scan. After a crash the plan is the one that was written down."""
         epoch = self.planned + 1
         stored = self.stored.pop(epoch, None)
+        to_drop: Places | None = None
         began = time.perf_counter()
         if stored is not None:
             plan = stored
@@ -240,13 +247,14 @@ class Driver:
             chosen = self._choose(epoch)
             if chosen is None:
                 return None
+            to_drop = self._to_drop
             plan = replace(chosen, heard=self.feedback.to_write())
             self.checkpoint.write_plan(plan)
             self.feedback.planned()
         self.planned = epoch
         positions = {i: r.position() for i, r in self.readers.items()}
         snapshots = {i: r.snapshot() for i, r in self.readers.items()} if epoch % SNAPSHOT_EVERY == 0 else None
-        begun = Begun(plan, positions, snapshots, began)
+        begun = Begun(plan, positions, snapshots, began, to_drop)
         self._submit(begun)
         return begun
 
@@ -268,6 +276,8 @@ class Driver:
             )
             if found:
                 splits[node_id] = [s.to_json() for s in found]
+            if reader.concerned is not None:
+                unwanted[node_id] = reader.concerned
         ends: list[str] = []
         if self.bounded:
             over = self.manifest.ended
@@ -283,6 +293,7 @@ class Driver:
         # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
         tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)
+        self._to_drop = {place: patterns for place, patterns in unwanted.items() if patterns}
         return EpochPlan(epoch, splits, ends, control, self.plan.fingerprint, partitions, tables, self.floors)
 
     def _says_when_over(self, source: str) -> bool:
@@ -321,7 +332,7 @@ class Driver:
             fault=self.settings.fault,
             tables=begun.plan.tables,
             laziness=Laziness(self.settings.rewrite_above, self.settings.merge_above),
-            guards=guards.patterns,
+            guards=guards.patterns if begun.to_drop is None else begun.to_drop,
             purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
             sweeps=guards.sweeps,
             preferred=guards.preferred,

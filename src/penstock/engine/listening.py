@@ -48,6 +48,8 @@ class Listening:
         self.warnings = [] if warnings is None else warnings
         #: Versions that have a record of their own.
         self._recorded: set[int] = set()
+        #: Messages from the run's own process, as they were understood.
+        self._said: dict[str, tuple[str, Feedback]] = {}
         #: Messages that could not be read: once, and twice.
         self._doubtful: frozenset[str] = frozenset()
         self._damaged: set[str] = set()
@@ -57,6 +59,14 @@ class Listening:
         #: The newest version, if no plan holds it yet, or if nothing but the plan does that was the first to name it.
         self._unwritten: dict[str, Any] | None = None
         self._in_plan: dict[str, Any] | None = None
+
+    # --- being told -----------------------------------------------------------------------------------------------
+
+    def say(self, node_id: str, feedback: Feedback) -> str:
+        """Leave a message to an operator, from the run's own process; returns its id."""
+        name = self.log.submit({"text": str(feedback), "node": node_id})
+        self._said[name] = node_id, feedback
+        return name
 
     # --- taking up ----------------------------------------------------------------------------------------------
 
@@ -68,7 +78,7 @@ class Listening:
         for name, body in waiting:
             if name in self._taken or name in self.demands:
                 continue
-            said = self._parsed(body)
+            said = self._said.pop(name, None) or self._parsed(body)
             if said is not None and said[1].intent is Intent.DEMANDED:
                 self.demands[name] = said[1]  # Demands change no guard: they are answered after an epoch.
             else:

@@ -112,17 +112,22 @@ class Storage:
         reach(f"written {name}")
 
     def _write_local(self, name: str, data: bytes, sync: bool) -> None:
-        target = Path(self.path(name))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        with partial.open("wb") as file:
+        # Plain strings: this is done several times in each epoch.
+        folder, _, base = self.path(name).rpartition("/")
+        partial = f"{folder}/.{base}.{os.getpid()}.partial"
+        try:
+            file = open(partial, "wb")  # noqa: SIM115 (closed below, wherever it was opened)
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            file = open(partial, "wb")  # noqa: SIM115
+        with file:
             file.write(data)
             file.flush()
             reach(f"flush {name}")
             if sync:
                 os.fsync(file.fileno())
         reach(f"rename {name}")
-        partial.replace(target)
+        os.replace(partial, f"{folder}/{base}")
 
     def delete(self, name: str) -> None:
         """Delete a file; it is fine if it is gone already."""

@@ -50,7 +50,7 @@ class Talking:
         parsed = Feedback.parse(text, self.driver.feedback.nodes[node_id].operator.schema)
         if parsed.intent is Intent.DEMANDED and node_id != self.driver.feedback.root:
             raise UserError(f"feedback '{text}' to '{node_id}'", hint="demand results of the query itself")
-        name = self.driver.feedback.log.submit({"text": str(parsed), "node": node_id})
+        name = self.driver.feedback.say(node_id, parsed)
 
         def contract() -> tuple[str, ...]:
             found = remarks(self._plan, parsed, node_id) if parsed.intent is Intent.ASSUMED else []

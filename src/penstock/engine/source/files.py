@@ -87,6 +87,7 @@ class FilesReader:
         self._seen: dict[str, tuple[int, int, float]] = {}
         self._only: frozenset[str] | None = None
         self._any_order = in_any_order(source.promises)
+        self.concerned: tuple[Pattern, ...] | None = None
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -115,9 +116,9 @@ class FilesReader:
         """
         budget = Budget(max_rows, max_bytes, max(1, parallelism))
         prefer = prefer if self._any_order else ()
-        guard = guard if can_spare(self.source.promises) else ()
         files = self._in_order(self._pending(settled), prefer)
-        taken = list(self._next_units(files, budget, guard))
+        taken = list(self._next_units(files, budget, guard if can_spare(self.source.promises) else ()))
+        self.concerned = self._concerned({file.name: file for file, unit in taken if not unit.spared}.values(), guard)
         if prefer:
             # Among themselves in the order of the file, so that neighbours make one split.
             place = {file.name: i for i, (file, _) in reversed(list(enumerate(taken)))}
@@ -125,6 +126,17 @@ class FilesReader:
         splits = self._numbered(packed_units(taken, max(1, parallelism)))
         self.advance(splits)
         return splits
+
+    def _concerned(self, files: Iterable[Candidate], guard: tuple[Pattern, ...]) -> tuple[Pattern, ...] | None:
+        """What need be looked for in the rows of these files: as a rule most of what was said is about others."""
+        if not guard or self.files.format != "parquet":
+            return None
+        found: set[int] = set()
+        for file in files:
+            shape = self._shape(file)
+            assert isinstance(shape, Footer)
+            found.update(id(p) for p in shape.statistics.in_question(guard))
+        return tuple(p for p in guard if id(p) in found)
 
     def advance(self, splits: Sequence[Split]) -> None:
         """Move past splits, planned just now or read from a write-ahead plan."""

@@ -29,6 +29,10 @@ class SourceReader(Protocol):
     def partitions(self) -> tuple[str, ...]: ...
     @property
     def exhausted(self) -> bool: ...
+    @property
+    def concerned(self) -> tuple[Pattern, ...] | None:
+        """The patterns of the last plan's guard that rows of its splits may match; None: that is not known."""
+
     def plan(
         self,
         max_rows: int | None,

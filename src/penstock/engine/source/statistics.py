@@ -200,6 +200,8 @@ def _ends(statistics: Any, held: pa.DataType, wanted: pa.DataType) -> tuple[Any,
         return _from_tick(low, wanted), _from_tick(high, wanted)
     if pa.types.is_date32(held) and wanted == held:
         return _from_tick(statistics.min_raw, wanted), _from_tick(statistics.max_raw, wanted)
+    if held == wanted and pa.types.is_integer(held):
+        return statistics.min, statistics.max
     whole = pa.types.is_integer(held) and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
     float_ = pa.types.is_floating(held) and pa.types.is_floating(wanted) and not pa.types.is_float16(held)
     if not whole and not float_ and canonical_type(held) != wanted:
