@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend import on_kernels, on_reference
+import pytest
+from backend import difference, on_kernels, on_reference
 from case import Case, Cut, Feed
 
 #: One event or punctuation an epoch, so that "before" and "after" are what they say.
@@ -113,3 +114,66 @@ def test_windows_that_overlap_keep_events_that_others_need() -> None:
     found = on_kernels(case, ONE, {0: ["not [<= 0, *, *]"]})
     assert sorted(tuple(r.values()) for r in found.rows) == [(5, 2, 2), (10, 1, 1)]
     assert sum(n for what, n in found.saved.items() if what.startswith("source:s")) >= 2
+
+
+# --- what is held when feedback comes --------------------------------------------------------------------------------
+
+DEAF = ".feedback(exploit=False)"
+#: Which inputs drop what they are told about. Where one does not, the operator does it, on arrival.
+LISTENING = {"both": ("", ""), "left": ("", DEAF), "right": (DEAF, ""), "neither": (DEAF, DEAF)}
+KEYED = "k int, x int, id int"
+HOLDS = (1, 1), (2, 2), (2, 3), (3, 4), (1, 1), (1, 5)
+OTHER = (2, 9), (2, 2), (1, 1), (1, 6), (6, 5)
+
+
+def held(query: str, listening: str = "both", right_holds: bool = False) -> Case:
+    """`{s}` and `{t}`, one of which brings an event of key 1 in the first epoch; both bring some later."""
+    items = (OTHER, HOLDS) if right_holds else (HOLDS, OTHER)
+    texts = {name: f"{name}{deaf}.drop('id'){deaf}" for name, deaf in zip("st", LISTENING[listening])}
+    feeds = (feed(name, KEYED, *brought) for name, brought in zip("st", items))
+    return Case(query.format(**texts), tuple(f for f in feeds if f"{{{f.name}}}" in query))
+
+
+def check_held(case: Case, operator: str, *dropped: str) -> None:
+    """Key 1 is ignored from the second epoch on: what is held of it goes, and what comes later does not come in."""
+    said = f"not [{', '.join('1' if n == 'k' else '*' for n in case.stream().schema.names)}]"
+    plain, found = on_reference(case).rows, on_kernels(case, ONE, {1: [said]})
+    wanted = [r for r in plain if r["k"] != 1]
+    assert wanted, "nothing is left that could go wrong"
+    assert difference(found.rows, plain)[0] == [], "invented"
+    assert difference(wanted, found.rows)[0] == [], "lost"
+    assert found.saved == {f"{operator} purged": 1} | {f"{place} dropped": 2 for place in dropped}
+
+
+@pytest.mark.parametrize(
+    ("listening", "right_holds"),
+    [("both", False), ("right", False), ("left", True), ("neither", False), ("neither", True)],
+)
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+def test_a_join_forgets_an_event_before_its_partner_comes(how: str, listening: str, right_holds: bool) -> None:
+    """Its partners are dropped, so it must not come out alone; nor may those that come when it is forgotten."""
+    case = held(f"{{s}}.join({{t}}, 'k', {how!r})", listening, right_holds)
+    places = (f"join-1#{n}" if deaf else f"source:{'st'[n]}" for n, deaf in enumerate(LISTENING[listening]))
+    check_held(case, "join-1", *places)
+
+
+#: The others that keep rows, and what they are called.
+KEEPERS = {
+    "{s}.join({t}, 'k', rows=2)": "join-1",
+    "{s}.join({t}, 'k', 'anti', rows=2)": "join-1",
+    "ps.join({s}, {t}, on='k', strategy='mjoin')": "multijoin-1",
+    "{s}.intersect({t})": "join-1",
+    "{s}.difference({t})": "join-1",
+    "{s}.distinct()": "distinct-1",
+    "{s}.order_by('x')": "orderby-1",
+    "{s}.order_by('k', slack=2)": "orderby-1",
+    "{s}.top(2, by='x desc', per='k')": "top-1",
+}
+
+
+@pytest.mark.parametrize("listening", ["both", "neither"])
+@pytest.mark.parametrize("query", KEEPERS)
+def test_what_is_kept_is_forgotten_and_does_not_come_in_again(query: str, listening: str) -> None:
+    case, operator = held(query, listening), KEEPERS[query]
+    own, source = (f"{operator}#{n}" for n in range(2)), (f"source:{f.name}" for f in case.feeds)
+    check_held(case, operator, *(place for place, _ in zip(own if listening == "neither" else source, case.feeds)))
