@@ -147,7 +147,7 @@ def spoken(issuer: Issuer, r: Random) -> tuple[Case, Cut, dict[int, list[str]], 
 
 @pytest.mark.parametrize("name", ISSUERS)
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=10, phases=PHASES)
+@settings(max_examples=8, phases=PHASES)
 def test_what_an_operator_does_not_need_may_be_withheld(name: str, seed: int) -> None:
     r = Random(seed)
     case, cut, said, whole, needless = spoken(ISSUERS[name], r)
