@@ -9,11 +9,13 @@ from typing import Any
 import duckdb
 import pytest
 
+import penstock as ps
 from penstock.portal.testing import local_session
 
 sys.path.append(str(Path(__file__).parents[1]))  # The benchmarks are beside the package, not in it.
 from benchmarks.feedback import expected
-from benchmarks.feedback_suites.queries import LEVELS
+from benchmarks.feedback_suites.expensive import Tap
+from benchmarks.feedback_suites.queries import LEVELS, build
 from benchmarks.feedback_suites.traffic import Traffic, minute, write
 from benchmarks.feedback_suites.turn import run
 
@@ -38,6 +40,39 @@ def test_how_far_upstream(data: str, level: str) -> None:
     less = UNWANTED * 450 if level == "scan" else 0
     assert found["read"] == {"one": WHOLE - less, "two": WHOLE - less}
     assert found["saved"].get("source:one never read", 0) == less
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+@pytest.mark.parametrize("after", [1, 4])
+def test_what_is_said_late_is_of_less_use(data: str, tmp_path: Path, level: str, after: int) -> None:
+    """A minute an epoch. What is said after some of them spares the work of the others that nobody wants, no more."""
+    unwanted = 6
+    taps, checkpoint = tmp_path / "taps", str(tmp_path / "checkpoint")
+    taps.mkdir()
+    question = build({"suite": "4", "plan": level, "data": data, "unwanted": unwanted, "taps": str(taps)})
+
+    def listen(progress: ps.Progress) -> None:
+        if progress.epoch == after:
+            for text in question.feedback:
+                ps.consumer(checkpoint).ignore(text.removeprefix("not "))
+
+    target = ps.memory()
+    settings = {"max_rows": 450, "overlap": False, "trigger": "available_now", "spark": local_session()}
+    run = question.query.start(target, checkpoint=checkpoint, listener=listen, **settings).wait()
+    with duckdb.connect() as db:
+        db.sql("SET TimeZone = 'UTC'")
+        means = db.sql(f"""
+            SELECT strftime(date_trunc('minute', ts), '%Y-%m-%d %H:%M:%S'), avg(speed)
+            FROM '{data}/sensor/*.parquet' GROUP BY 1""").fetchall()
+    # The next minute would have completed the last one that was read: it is open still, and goes. The others are whole.
+    kept = {minute(n) for n in (*range(after - 1), *range(unwanted, MINUTES))}
+    came = {f"{row['window_start']:%Y-%m-%d %H:%M:%S}": row["mean"] for row in target.rows()}
+    assert came == {at: pytest.approx(mean) for at, mean in means if at in kept} and len(came) == len(kept)
+    less, reached = WHOLE - (unwanted - after) * 450, LEVELS.index(level)
+    counts = {"BUCKET": less if reached >= 2 else WHOLE, "JOIN": less if reached >= 3 else WHOLE}
+    assert Tap.counts(str(taps)) == counts
+    read = {name: sum(p.read.get(name, 0) for p in run.history) for name in ("one", "two")}
+    assert set(read.values()) == {less if level == "scan" else WHOLE}
 
 
 def test_filters_of_one_minute(data: str) -> None:

@@ -182,7 +182,7 @@ def test_the_window_takes_other_attributes_along() -> None:
 
 
 def test_golden_windows_up_to_the_fourth() -> None:
-    # feedback-and-contracts 2.6: slide = range = 2 from 0, `WID <= 4` means times before 8; its window 4 starts at 6.
+    # From the literature: slide = range = 2 from 0, `WID <= 4` means times before 8; its window 4 starts at 6.
     assert said(S.window(2), "[*, *, *, *, <= 6]") == [["[< 8, *, *, *]"]]
 
 

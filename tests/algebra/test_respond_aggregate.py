@@ -25,7 +25,7 @@ def is_only_behind(response: Response) -> bool:
 
 
 def test_golden_average() -> None:
-    """feedback-and-contracts, golden 1: groups go, a partial average says nothing."""
+    """From the literature: groups go, a partial average says nothing."""
     mean = of("avg(speed)")
     answer = told(mean, "[< 20, *]")
     (sent,) = answer.send[0]
@@ -44,7 +44,7 @@ def test_golden_average() -> None:
 
 
 def test_golden_maximum() -> None:
-    """feedback-and-contracts, golden 2: groups with a maximum of 50 are doomed; no event is, whatever its speed."""
+    """From the literature: groups with a maximum of 50 are doomed; no event is, whatever its speed."""
     answer = told(of("max(speed)"), "[*, >= 50]")
     assert answer == Response(output=True, inputs=(None,), send=((),), sweep=True, why=answer.why)
 

@@ -41,7 +41,7 @@ def is_only_behind(response: Response) -> bool:
 
 
 def test_golden_three_tables() -> None:
-    """feedback-and-contracts, golden 3: A(a, t, id) ⋈ B(t, id, b); the output has the keys first."""
+    """From the literature: A(a, t, id) ⋈ B(t, id, b); the output has the keys first."""
     a, b = stream("a", "a int, t int, id int"), stream("b", "t int, id int, b int")
     c = a.join(b, ["t", "id"])
     assert c.schema.names == ("t", "id", "a", "b")
@@ -77,7 +77,7 @@ def test_cases_of_the_inner_join(case: str) -> None:
 
 
 def test_golden_counterexamples_of_halves() -> None:
-    """feedback-and-contracts, golden 4: what halves of a pattern would lose, `<4,1,2>` in each case."""
+    """From the literature: what halves of a pattern would lose, `<4,1,2>` in each case."""
     left, right = [(4, 1)], [(1, 2)]
     joined = S1.join(S2, "b")
     for text in ("[*, <= 3, 2]", "[1, <= 3, 2]", "[1, <= 3, *]"):
@@ -88,7 +88,7 @@ def test_golden_counterexamples_of_halves() -> None:
 
 
 def test_golden_probes_and_detectors() -> None:
-    """feedback-and-contracts, golden 5."""
+    """From the literature: probe vehicles and detectors at the same place and time."""
     place = "freeway_id int, milepost int, timestamp timestamp"
     probe = stream("probe", f"id int, {place}, speed int", "timestamp")
     detector = stream("detector", f"id int, {place}, speed int", "timestamp")

@@ -45,7 +45,7 @@ def test_closed_form_finds_the_windows_of_a_tick(size: int, slide: int, origin: 
 
 
 def test_golden_tumbling_by_two_from_one() -> None:
-    # feedback-and-contracts 2.6 numbers windows from 1; ours from 0.
+    # The literature numbers windows from 1; ours from 0.
     window = Window.tumbling(2, origin=1)
     assert [window.last_window(x) + 1 for x in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 3]
     assert window.start(0) == 1
@@ -58,7 +58,7 @@ def test_golden_range_ten_slide_three_overlaps_four_windows() -> None:
 
 @pytest.mark.parametrize(("size", "step"), [(10, 3), (60, 80), (40, 90), (3, 2), (5, 5)])
 def test_golden_windows_open_on_the_left(size: int, step: int) -> None:
-    """state-spill 2.2: window k = 1, 2, … is (start + (k-1) step, start + (k-1) step + size].
+    """From the literature: window k = 1, 2, … is (start + (k-1) step, start + (k-1) step + size].
 
     On whole ticks (a, b] is [a + 1, b + 1): our window w = k - 1 with the origin one tick later, and w >= 0.
     """

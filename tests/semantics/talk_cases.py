@@ -68,28 +68,22 @@ AGGREGATES = (
     ("min(n)", "max(n) - min(n)"),
 )
 LIMITS = ("", ", within=1", ", within=(0, 3)", ", between=(2, 3)", ", between=(1, None)", ", between=(None, -1)")
+LABELS = ".select('window_start', 'k')"
 HOW = ("inner", "left", "right", "full", "semi", "anti")
 KEYS = ("'k'", "'k'", "'k'", "['k', 'n']", "{'n': 'id'}", "{'n': 'n', 'id': 'n'}", "'ts'")
 
 
-def stateless(r: Random) -> str:
-    few = (".where('n > 0')", ".select('id', 'k', when='ts', again='ts', m='n + 1')", ".with_columns(n='-n')")
-    others = (".map(twice, keeps=['ts', 'k'])", ".union(t)", ".union(t.select('id', 'v', 'n', 'k', 'ts'))")
-    columns = (".lookup(rates, 'k')", ".lookup(rates, 'k', columns=['k', 'rate'])")
-    left = (".lookup(rates, 'k', 'left')", ".lookup(rates, 'k', 'left', columns=['k', 'rate'])")
-    return "s" + r.choice(r.choice((few, others, columns, left)))
+def one_of_these(*texts: str) -> Callable[[Random], str]:
+    return lambda r: r.choice(texts)
 
 
 def window(r: Random) -> str:
     return f".window({r.randint(1, 5)}, slide={r.randint(1, 5)}, origin={r.randint(-2, 2)})"
 
 
-def choosing(r: Random) -> str:
+def top(r: Random) -> str:
     per = r.choice((", per=['k']", ", per=['k', 'n']", ""))
-    functions = "s.impute(twice, keeps=['ts', 'k'])", "s.impute(odd_only, keeps=['ts', 'n'])"
-    events = "s.limit(3)", "s.union(t).limit(5)", "s.pace(t, on='ts', bound=2)"
-    best = f"s.top(2, by='n desc'{per})", f"s.window(4, slide=2).top(1, by='v'{per})"
-    return r.choice(r.choice((functions, events, best)))
+    return r.choice((f"s.top(2, by='n desc'{per})", f"s.window(4, slide=2).top(1, by='v'{per})"))
 
 
 def by_time(r: Random, below: str = "s") -> str:
@@ -98,7 +92,11 @@ def by_time(r: Random, below: str = "s") -> str:
 
 
 def by_rows(r: Random, below: str = "s") -> str:
-    return _aggregate(r, below, r.choice((".window(rows=2)", ".window(rows=3, slide_rows=2)", ".window(landmark=3)")))
+    return _aggregate(r, below, r.choice((".window(rows=2)", ".window(rows=3, slide_rows=2)")))
+
+
+def by_landmark(r: Random, below: str = "s") -> str:
+    return _aggregate(r, below, ".window(landmark=3)")
 
 
 def _aggregate(r: Random, below: str, window: str) -> str:
@@ -107,22 +105,33 @@ def _aggregate(r: Random, below: str, window: str) -> str:
     return f"{below}{window}{by}.agg(x={x!r}, y={y!r})"
 
 
-def keeping(r: Random) -> str:
-    few = r.choice((".select('k', 'n')", ".select('k')"))
-    ordered = "s.order_by('ts', 'n desc')", "s.order_by('v')", "s.order_by('v desc')", "s.order_by('ts', slack=2)"
-    return r.choice((*ordered, f"s{few}.distinct()", f"s{few}.intersect(t{few})", f"s{few}.difference(t{few})"))
+def of_values(*aggregates: str) -> Callable[[Random], str]:
+    def make(r: Random) -> str:
+        return f"s{r.choice(('', '.window(4)'))}.group_by('k').agg(x={r.choice(aggregates)!r})"
+
+    return make
 
 
-def join(r: Random, left: str = "s") -> str:
-    on = r.choice(KEYS)
-    limit = "" if on == "'ts'" else r.choice(LIMITS)
-    where = r.choice(("", "", "", ", where='n <= n_right or v > 0'"))
-    return f"{left}.join(t, {on}, {r.choice(HOW)!r}{limit}{where})"
+def few(form: str) -> Callable[[Random], str]:
+    return lambda r: form.format(few=r.choice((".select('k', 'n')", ".select('k')", ".select('n', 'k', 'id')")))
 
 
-def row_join(r: Random) -> str:
-    on, rows = r.choice(("'k'", "'k'", "['k', 'n']")), r.choice(("1", "(2, 1)", "(1, None)"))
-    return f"s.join(t, {on}, {r.choice(HOW)!r}, rows={rows})"
+def join(how: str, left: str = "s") -> Callable[[Random], str]:
+    def make(r: Random) -> str:
+        on = r.choice(KEYS)
+        limit = "" if on == "'ts'" else r.choice(LIMITS)
+        where = r.choice(("", "", "", ", where='n <= n_right or v > 0'"))
+        return f"{left}.join(t, {on}, {how!r}{limit}{where})"
+
+    return make
+
+
+def row_join(how: str) -> Callable[[Random], str]:
+    def make(r: Random) -> str:
+        on, rows = r.choice(("'k'", "'k'", "['k', 'n']")), r.choice(("1", "(2, 1)", "(1, None)"))
+        return f"s.join(t, {on}, {how!r}, rows={rows})"
+
+    return make
 
 
 def multijoin(r: Random) -> str:
@@ -135,24 +144,45 @@ def plan(r: Random) -> str:
     """Several operators on top of each other."""
     below = r.choice(("s", "s.union(t)", "s.distinct()", "s.order_by('id')", "s.map(twice, keeps=['k'])"))
     if r.random() < 0.4:
-        return r.choice((by_time, by_time, by_rows))(r, below)
-    text = join(r, below) if "t)" not in below else f"{below}{window(r)}"
+        return r.choice((by_time, by_time, by_rows, by_landmark))(r, below)
+    text = join(r.choice(HOW), below)(r) if "t)" not in below else f"{below}{window(r)}"
     behind = ".order_by('id')", ".distinct()", ".group_by('k').agg(x='count(*)', y='max(n)')", ".select('k', m='n')"
     return f"{text}{r.choice(behind)}"
 
 
+#: Aggregates that are told about their values.
+BY_VALUE = ("count", "max", "min", "avg")
+#: Every operator, so that each gets its share.
 QUERIES: dict[str, Callable[[Random], str]] = {
-    "stateless": stateless,
-    "window": lambda r: (
-        f"s{window(r)}" + r.choice(("", ".select('window_start', 'k')", ".where('n > 1').select('id')"))
-    ),
-    "limit, top, pace, impute": choosing,
+    "where": one_of_these("s.where('n > 0')", "s.where('v is null or n < 2')"),
+    "select": one_of_these("s.select('id', 'k', when='ts', again='ts', m='n + 1')", "s.rename(k='key', ts='when')"),
+    "with_columns": one_of_these("s.with_columns(n='-n')", "s.with_columns(m='n + id', k='upper(k)')"),
+    "map": one_of_these("s.map(twice, keeps=['ts', 'k'])", "s.map(odd_only, keeps=['k', 'id'])"),
+    "impute": one_of_these("s.impute(twice, keeps=['ts', 'k'])", "s.impute(odd_only, keeps=['ts', 'n'])"),
+    "union": one_of_these("s.union(t)", "s.union(t.select('id', 'v', 'n', 'k', 'ts'))"),
+    "lookup": one_of_these("s.lookup(rates, 'k')", "s.lookup(rates, 'k', columns=['k', 'rate'])"),
+    "left lookup": one_of_these("s.lookup(rates, 'k', 'left')", "s.lookup(rates, 'k', 'left', columns=['k', 'rate'])"),
+    "tumbling windows": lambda r: f"s.window({r.randint(1, 4)}, origin={r.randint(-2, 2)})",
+    "sliding windows": lambda r: f"s{window(r)}",
+    "windows below others": lambda r: f"s{window(r)}" + r.choice((LABELS, ".where('n > 1').select('id')")),
     "aggregate by time": by_time,
     "aggregate by rows": by_rows,
-    "distinct and order": keeping,
-    "join": join,
-    "join by rows": row_join,
+    "aggregate from landmarks": by_landmark,
+    "count": of_values("count(*)", "count(v)", "count(distinct n)"),
+    "max": of_values("max(n)", "max(v)", "sum(n)"),
+    "min": of_values("min(n)", "min(v)"),
+    "avg": of_values("avg(n)", "max(n) - min(n)"),
+    **{f"{how} join": join(how) for how in HOW},
+    **{f"{how} join by rows": row_join(how) for how in HOW},
     "multijoin": multijoin,
+    "distinct": few("s{few}.distinct()"),
+    "intersect": few("s{few}.intersect(t{few})"),
+    "difference": few("s{few}.difference(t{few})"),
+    "order_by": one_of_these("s.order_by('ts', 'n desc')", "s.order_by('v')", "s.order_by('v desc')"),
+    "order_by with slack": one_of_these("s.order_by('ts', slack=2)", "s.union(t).order_by('ts', slack=3)"),
+    "top": top,
+    "limit": one_of_these("s.limit(3)", "s.union(t).limit(5)"),
+    "pace": one_of_these("s.pace(t, on='ts', bound=2)"),
 }
 
 
@@ -165,17 +195,22 @@ TELLING = (
     ("k", "n"),
     ("ts", "ts_right", "ts_2", "ts_3"),
     ("ts", "ts_right", "k", "k_rates"),
+    ("x",),
 )
 
 
-def pattern(r: Random, schema: Schema, rows: Sequence[Row]) -> Pattern:
-    """One that matches some of the rows and not all, if one is found soon; sometimes any."""
-    found = _pattern(r, schema, rows)
-    for _ in range(r.choice((0, 8, 8, 8))):
+def pattern(
+    r: Random, schema: Schema, rows: Sequence[Row], telling: Callable[[Pattern], bool] = lambda _: True
+) -> Pattern:
+    """One that matches some of the rows and not all, and is `telling`, if one is found soon; sometimes any."""
+    best = found = _pattern(r, schema, rows)
+    for _ in range(r.choice((0, 12, 12, 12))):
         if 0 < sum(map(found.matches_row, rows)) < len(rows):
-            break
+            best = found
+            if telling(found):
+                break
         found = _pattern(r, schema, rows)
-    return found
+    return best
 
 
 def _pattern(r: Random, schema: Schema, rows: Sequence[Row]) -> Pattern:

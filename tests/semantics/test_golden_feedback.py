@@ -1,10 +1,11 @@
-"""The known cases of feedback, run on the engine: what must go, and what must not."""
+"""What feedback must take away and what it must not, on the engine, with what that spares. See also `golden_talk`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from backend import on_kernels, on_reference
+import pytest
+from backend import difference, on_kernels, on_reference
 from case import Case, Cut, Feed
 
 #: One event or punctuation an epoch, so that "before" and "after" are what they say.
@@ -36,17 +37,6 @@ def test_average_groups_are_purged_blocked_and_passed_on() -> None:
     assert found.saved.get("source:s dropped", 0) + found.saved.get("source:s never read", 0) == 1
 
 
-def test_an_average_may_still_fall() -> None:
-    """Window 4 stands at 51 when somebody says that 50 and more is of no interest; it ends at 34."""
-    case = windows("avg", (4, 51.0), (4, 17.0), "[4, *, *]")
-    assert rows(case, {1: ["not [*, >= 50]"]}) == [(4, 34.0)]
-
-
-def test_an_average_that_is_ignored_when_it_is_complete() -> None:
-    case = windows("avg", (4, 51.0), (5, 20.0), "[4, *, *]", "[5, *, *]")
-    assert rows(case, {1: ["not [*, >= 50]"]}) == [(5, 20.0)]
-
-
 def test_a_maximum_can_only_rise() -> None:
     """Window 4 is doomed at once, and does not form again from smaller values; window 5 is when it gets there."""
     events = [(4, 60), (5, 20), (4, 10), (5, 55), (6, 30), (4, 5), (5, 1)]
@@ -73,23 +63,6 @@ def joined(right: list[Any], how: str = "inner") -> Case:
     return Case(f"s.join(t.drop('id'), 'b', {how!r}).select('a', 'b', 'c')", (left, other))
 
 
-def test_both_private_sides_drop_results_only() -> None:
-    found = rows(joined([(1, 2)]), {3: ["not [<= 3, *, 2]"]})
-    assert (4, 1, 2) in found
-
-
-def test_all_three_drop_results_only() -> None:
-    found = rows(joined([(1, 1), (1, 2)]), {0: ["not [<= 3, 1, 2]"]})
-    assert found == [(1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (4, 1, 2)]
-
-
-def test_keys_with_one_side_go_to_that_side_only() -> None:
-    found = on_kernels(joined([(1, 1), (1, 2)]), ONE, {0: ["not [<= 3, 1, *]"]})
-    assert sorted(tuple(r.values()) for r in found.rows) == [(4, 1, 1), (4, 1, 2)]
-    spared = {k.split(" ")[0] for k in found.saved}
-    assert "source:s" in spared and "source:t" not in spared
-
-
 def test_keys_go_to_both_sides() -> None:
     found = on_kernels(joined([(1, 1), (1, 2), (7, 7)]), ONE, {0: ["not [*, 1, *]"]})
     assert found.rows == []
@@ -113,3 +86,66 @@ def test_windows_that_overlap_keep_events_that_others_need() -> None:
     found = on_kernels(case, ONE, {0: ["not [<= 0, *, *]"]})
     assert sorted(tuple(r.values()) for r in found.rows) == [(5, 2, 2), (10, 1, 1)]
     assert sum(n for what, n in found.saved.items() if what.startswith("source:s")) >= 2
+
+
+# --- what is held when feedback comes --------------------------------------------------------------------------------
+
+DEAF = ".feedback(exploit=False)"
+#: Which inputs drop what they are told about. Where one does not, the operator does it, on arrival.
+LISTENING = {"both": ("", ""), "left": ("", DEAF), "right": (DEAF, ""), "neither": (DEAF, DEAF)}
+KEYED = "k int, x int, id int"
+HOLDS = (1, 1), (2, 2), (2, 3), (3, 4), (1, 1), (1, 5)
+OTHER = (2, 9), (2, 2), (1, 1), (1, 6), (6, 5)
+
+
+def held(query: str, listening: str = "both", right_holds: bool = False) -> Case:
+    """`{s}` and `{t}`, one of which brings an event of key 1 in the first epoch; both bring some later."""
+    items = (OTHER, HOLDS) if right_holds else (HOLDS, OTHER)
+    texts = {name: f"{name}{deaf}.drop('id'){deaf}" for name, deaf in zip("st", LISTENING[listening])}
+    feeds = (feed(name, KEYED, *brought) for name, brought in zip("st", items))
+    return Case(query.format(**texts), tuple(f for f in feeds if f"{{{f.name}}}" in query))
+
+
+def check_held(case: Case, operator: str, *dropped: str) -> None:
+    """Key 1 is ignored from the second epoch on: what is held of it goes, and what comes later does not come in."""
+    said = f"not [{', '.join('1' if n == 'k' else '*' for n in case.stream().schema.names)}]"
+    plain, found = on_reference(case).rows, on_kernels(case, ONE, {1: [said]})
+    wanted = [r for r in plain if r["k"] != 1]
+    assert wanted, "nothing is left that could go wrong"
+    assert difference(found.rows, plain)[0] == [], "invented"
+    assert difference(wanted, found.rows)[0] == [], "lost"
+    assert found.saved == {f"{operator} purged": 1} | {f"{place} dropped": 2 for place in dropped}
+
+
+@pytest.mark.parametrize(
+    ("listening", "right_holds"),
+    [("both", False), ("right", False), ("left", True), ("neither", False), ("neither", True)],
+)
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+def test_a_join_forgets_an_event_before_its_partner_comes(how: str, listening: str, right_holds: bool) -> None:
+    """Its partners are dropped, so it must not come out alone; nor may those that come when it is forgotten."""
+    case = held(f"{{s}}.join({{t}}, 'k', {how!r})", listening, right_holds)
+    places = (f"join-1#{n}" if deaf else f"source:{'st'[n]}" for n, deaf in enumerate(LISTENING[listening]))
+    check_held(case, "join-1", *places)
+
+
+#: The others that keep rows, and what they are called.
+KEEPERS = {
+    "{s}.join({t}, 'k', rows=2)": "join-1",
+    "{s}.join({t}, 'k', 'anti', rows=2)": "join-1",
+    "ps.join({s}, {t}, on='k', strategy='mjoin')": "multijoin-1",
+    "{s}.intersect({t})": "join-1",
+    "{s}.difference({t})": "join-1",
+    "{s}.distinct()": "distinct-1",
+    "{s}.order_by('x')": "orderby-1",
+    "{s}.order_by('k', slack=2)": "orderby-1",
+    "{s}.top(2, by='x desc', per='k')": "top-1",
+}
+
+
+@pytest.mark.parametrize("listening", ["both", "neither"])
+@pytest.mark.parametrize("query", KEEPERS)
+def test_what_is_kept_is_forgotten_and_does_not_come_in_again(query: str, listening: str) -> None:
+    case, operator = held(query, listening), KEEPERS[query]
+    own, source = (f"{operator}#{n}" for n in range(2)), (f"source:{f.name}" for f in case.feeds)
+    check_held(case, operator, *(place for place, _ in zip(own if listening == "neither" else source, case.feeds)))
