@@ -9,6 +9,7 @@ and so can their sum. Their minimum cannot.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import pyarrow as pa
@@ -73,6 +74,7 @@ def direction_of(aggregation: Aggregation, below: Operator) -> Direction | None:
             return None
 
 
+@lru_cache(maxsize=1_024)  # Asked again with every feedback on the value.
 def _only_call(text: str) -> exp.AggFunc | None:
     """The aggregate call that is all of an expression. FILTER leaves out events, whatever else comes."""
     tree: object = sqlglot.parse_one(text, read="spark")
