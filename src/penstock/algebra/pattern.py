@@ -325,8 +325,9 @@ class _Reader:
         return found
 
     def skip(self) -> None:
-        space = _SPACE.match(self.text, self.position)
-        self.position = space.end() if space else self.position
+        if self.text[self.position : self.position + 1].isspace():
+            space = _SPACE.match(self.text, self.position)
+            self.position = space.end() if space else self.position
 
     def peek(self) -> str:
         self.skip()

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.pattern import Pattern
+from penstock.algebra.restriction import Range
 from penstock.algebra.source import Bounds, Declared, Disorder, Domain, EndOfSource, Every, Expected, Promise
 
 
@@ -51,11 +52,14 @@ def can_spare(promises: Sequence[Promise]) -> bool:
 
 
 def _matching(table: pa.Table, pattern: Pattern) -> pa.BooleanArray | None:
-    """Which rows match, None if no row does. One attribute after the other: the first often shows that none does."""
+    """Which rows match, None if no row does. One attribute after the other: the first often shows that none does.
+
+    Values before ranges, since few rows have them.
+    """
     if not table.num_rows:
         return None
     result: pa.BooleanArray | None = None
-    for name in pattern.restricted:
+    for name in sorted(pattern.restricted, key=lambda n: isinstance(pattern[n], Range)):
         column, t = table.column(name), pattern.schema.type_of(name)
         mask = pattern[name].mask(column if column.type == t else column.cast(t))
         result = mask if result is None else pc.and_(result, mask)
