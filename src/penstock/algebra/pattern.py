@@ -137,13 +137,22 @@ class Pattern:
         return set(self.restricted) <= set(attributes)
 
     def matches(self, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
-        """Which rows match; columns the pattern does not restrict need not be there."""
+        """Which rows match; columns the pattern does not restrict need not be there.
+
+        One attribute after the other, as long as there is a row left: values before ranges, since few rows have them.
+        """
         result: pa.BooleanArray | None = None
-        for name in self.restricted:
+        for name in self._rarest_first:
             column, t = table.column(name), self.schema.type_of(name)
             mask = self[name].mask(column if column.type == t else column.cast(t))
             result = mask if result is None else pc.and_(result, mask)
+            if not result.true_count:
+                return result
         return pa.repeat(True, table.num_rows) if result is None else result
+
+    @cached_property
+    def _rarest_first(self) -> tuple[str, ...]:
+        return tuple(sorted(self.restricted, key=lambda n: isinstance(self[n], Range)))
 
     def matches_row(self, row: Mapping[str, Any]) -> bool:
         """Whether one event matches."""

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
 from operator import lt
 from typing import Any, final
@@ -378,14 +378,14 @@ class Range(Restriction):
         return start, max(start, stop)
 
     def mask(self, array: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-        result = pc.equal(array, array)  # Null for null, false for NaN.
+        parts = []
         if self.low is not None:
-            low = pa.scalar(self.low, array.type)
-            result = pc.and_(result, (pc.greater_equal if self.low_closed else pc.greater)(array, low))
+            parts.append((pc.greater_equal if self.low_closed else pc.greater)(array, pa.scalar(self.low, array.type)))
         if self.high is not None:
-            high = pa.scalar(self.high, array.type)
-            result = pc.and_(result, (pc.less_equal if self.high_closed else pc.less)(array, high))
-        return _flat(result)
+            parts.append((pc.less_equal if self.high_closed else pc.less)(array, pa.scalar(self.high, array.type)))
+        if not parts or pa.types.is_floating(array.type):
+            parts.append(pc.equal(array, array))  # Null for null, false for NaN.
+        return _flat(reduce(pc.and_, parts))
 
     def to_sql(self, column: str, t: pa.DataType) -> str:
         parts = [f"{column} IS NOT NULL"]

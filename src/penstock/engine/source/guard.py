@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Range
 from penstock.algebra.source import Bounds, Declared, Disorder, Domain, EndOfSource, Every, Expected, Promise
 
 
@@ -28,9 +27,9 @@ def apply_guard(table: pa.Table, patterns: Sequence[Pattern]) -> tuple[pa.Table,
     ([{'ts': 2, 'key': 8}], 2)
     """
     unwanted: pa.BooleanArray | None = None
-    for pattern in patterns:
-        found = _matching(table, pattern)
-        if found is not None:
+    for pattern in patterns if table.num_rows else ():
+        found = pattern.matches(table)
+        if found.true_count:
             unwanted = found if unwanted is None else pc.or_(unwanted, found)
     if unwanted is None:
         return table, 0
@@ -49,20 +48,3 @@ def can_spare(promises: Sequence[Promise]) -> bool:
     """
     told = Disorder | Every | Bounds | Domain | Declared | Expected | EndOfSource
     return all(isinstance(p, told) for p in promises) and sum(isinstance(p, Disorder) for p in promises) <= 1
-
-
-def _matching(table: pa.Table, pattern: Pattern) -> pa.BooleanArray | None:
-    """Which rows match, None if no row does. One attribute after the other: the first often shows that none does.
-
-    Values before ranges, since few rows have them.
-    """
-    if not table.num_rows:
-        return None
-    result: pa.BooleanArray | None = None
-    for name in sorted(pattern.restricted, key=lambda n: isinstance(pattern[n], Range)):
-        column, t = table.column(name), pattern.schema.type_of(name)
-        mask = pattern[name].mask(column if column.type == t else column.cast(t))
-        result = mask if result is None else pc.and_(result, mask)
-        if not result.true_count:
-            return None
-    return pa.repeat(True, table.num_rows) if result is None else result
