@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
+from penstock.algebra.feedback import Feedback
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.control_log import ControlLog
 from penstock.engine.fault import Crash, hooked
@@ -284,3 +285,25 @@ def test_once_reads_everything_though_much_of_it_is_passed_over(
     run = source.where("k > 0").start(target, trigger="once", spark=local_session(), feedback=["not [*, 7]"]).wait()
     assert [r["ts"] for r in target.rows()] == [6, 7]
     assert run.saved["source:s files skipped"] == 6
+
+
+def test_what_is_taken_back_is_forgotten(start: Start, tmp_path: Path) -> None:
+    run = start().wait()
+    receipt = run.feedback("not [3, *]")
+    ps.consumer(run).withdraw(receipt)
+    listening = run.driver.feedback
+    assert listening._said and listening.log._mine
+    listening.freeze(99)
+    assert not listening._said and not listening.log._mine and not listening.guards.places
+
+
+def test_findings_that_no_plan_holds_are_written_with_the_epoch(start: Start, tmp_path: Path) -> None:
+    listening = start().wait().driver.feedback
+    found = {"node": "aggregate-1", "port": -1, "epoch": 9}
+    said = Feedback.parse("not [3, *]", listening.nodes["aggregate-1"].operator.schema)
+    listening.issued = [{**found, "feedback": said.to_json()}]
+    listening.freeze(99)  # Nothing is to be read, so no plan follows.
+    assert listening.issued == []
+    assert [f["epoch"] for f in listening.to_json(0)["issued"]] == [9]
+    listening.to_write()
+    assert "issued" not in listening.to_json(0)

@@ -52,7 +52,10 @@ class ControlLog:
         """Messages that wait, oldest first. One that is damaged or half written is left alone."""
         found: list[tuple[str, dict[str, Any]]] = []
         damaged: list[str] = []
-        for file in self.storage.names("control/requests"):
+        files = self.storage.names("control/requests")
+        for name in set(self._mine) - {f.removesuffix(".json") for f in files}:
+            self._mine.pop(name, None)  # Taken back by somebody else.
+        for file in files:
             if file.startswith(".") or not file.endswith(".json"):
                 continue
             name, path = file.removesuffix(".json"), f"control/requests/{file}"

@@ -83,6 +83,8 @@ class Listening:
                 self.demands[name] = said[1]  # Demands change no guard: they are answered after an epoch.
             else:
                 requests.append((name, body, said))
+        for name in set(self._said) - {name for name, _ in waiting}:
+            self._said.pop(name, None)  # Taken back, or taken up before it was noted here.
         news = bool(requests) or len(self.demands) > asked
         if not requests and not self.issued and not self._covered:
             return self.version, news
@@ -237,8 +239,11 @@ class Listening:
     def to_json(self, control: int) -> dict[str, Any]:
         """What a manifest has to say beyond the version its epoch ran under."""
         body: dict[str, Any] = {}
-        if self.issued:
-            body["issued"] = self.issued
+        # A version that no plan holds is gone with a crash; messages are taken up again then, and so are these.
+        unheld = (self._unwritten or {}).get("told", ())
+        found = [{k: v for k, v in t.items() if k != "by"} for t in unheld if t["by"] != CLIENT]
+        if found or self.issued:
+            body["issued"] = [*found, *self.issued]
         if self._covered:
             body["live"] = self.guards.to_json()
         return body
