@@ -26,6 +26,7 @@ UNIT_WINDOWS = 1024
 def fold_bucket(
     job: Job, merging: Merge, exchange: Exchange, bucket: int, delta: list[pa.Table], report: Report
 ) -> pa.Table:
+    """Fold parcels of an aggregate into its state in one bucket: purge, close, keep the rest; what has closed."""
     assert job.checkpoint is not None
     closers = merging.closers.get(exchange.id, ())
     if exchange.by_count or exchange.landmark:
