@@ -12,7 +12,8 @@ LOCK  := requirements.lock
 # With a user's own PYTHONPATH or activated environment, tests would run against other versions than the locked ones.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help setup demo test test-fast lint format bench bench-feedback fuzz docs lock clean
+.PHONY: help setup demo test test-fast lint format bench bench-feedback docs lock clean \
+  fuzz fuzz-texts fuzz-semantics fuzz-plans fuzz-engine fuzz-crashes fuzz-kills
 
 help: ## Show this list
 	@echo "Penstock: data streams on Spark. Targets:"
@@ -49,8 +50,28 @@ bench: $(READY) ## Penstock against Structured Streaming and DuckDB, on this mac
 bench-feedback: $(READY) ## What feedback costs and saves: six experiments, an hour and a half
 	@$(BIN)/python -m benchmarks.feedback
 
-fuzz: $(READY) ## Long random search (properties, crash points)
-	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz --timeout=3600
+fuzz: fuzz-texts fuzz-semantics fuzz-plans fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other
+
+# Each part ends within the hour and says at its end what it tried.
+FUZZ := HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz -q --timeout=3600
+
+fuzz-texts: $(READY) ## 100,000 texts of all kinds: no error but a user's, no hang, bounded memory
+	@echo "== fuzz: texts";     $(FUZZ) tests/fuzz
+
+fuzz-semantics: $(READY) ## Random queries, streams and cuts on kernels against the reference; feedback on top
+	@echo "== fuzz: semantics"; $(FUZZ) tests/semantics tests/algebra tests/kernels tests/reference
+
+fuzz-plans: $(READY) ## Random plans: does the engine hold what the check says
+	@echo "== fuzz: plans";     $(FUZZ) tests/contracts
+
+fuzz-engine: $(READY) ## Power cuts, messages at any step, two writers, runs that do not end
+	@echo "== fuzz: engine";    $(FUZZ) tests/engine tests/control tests/portal
+
+fuzz-crashes: $(READY) ## 1,000 crashes at steps of the commit protocol, on Spark
+	@echo "== fuzz: crashes";   $(FUZZ) tests/spark/test_crash.py
+
+fuzz-kills: $(READY) ## kill -9 at random moments; the check of Spark queries; SQL against Spark on random values
+	@echo "== fuzz: kills";     $(FUZZ) tests/spark --deselect tests/spark/test_crash.py
 
 docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run
 	@$(BIN)/python -m pytest -q --doctest-glob='*.md' tests/test_docs.py $(wildcard README.md docs)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,30 @@ def _weight(item: pytest.Item) -> int:
     return next(
         (weight for weight, mark in ((3, "fuzz"), (2, "cluster"), (1, "spark")) if item.get_closest_marker(mark)), 0
     )
+
+
+@pytest.fixture
+def tried(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """What a long search has tried, for the end of its report: `tried("1,000 crashes in 84 runs")`."""
+    return lambda text: record_property("tried", text)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    result = yield
+    if item.get_closest_marker("fuzz") and (statistics := getattr(item, "hypothesis_statistics", None)):
+        counts = re.findall(r"(\d+) passing, (\d+) failing", statistics)
+        item.user_properties.append(("tried", f"{sum(int(n) for pair in counts for n in pair):,} examples"))
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [r for kind in ("passed", "failed") for r in terminalreporter.getreports(kind)]
+    lines = [(r.nodeid, text, r.outcome) for r in reports for name, text in r.user_properties if name == "tried"]
+    if lines:
+        terminalreporter.section("tried")
+        for nodeid, text, outcome in sorted(lines):
+            terminalreporter.write_line(f"{outcome:6} {text:>28}  {nodeid}")
 
 
 @pytest.fixture(scope="session")

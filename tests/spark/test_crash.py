@@ -170,10 +170,13 @@ def test_seeded_crashes_of_a_join(undisturbed_here: Undisturbed, tmp_path: Path,
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(3600)
-def test_a_thousand_crashes(spark: SparkSession, undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_a_thousand_crashes(
+    spark: SparkSession, undisturbed: Undisturbed, tmp_path: Path, tried: Callable[[str], None]
+) -> None:
     crashes = seed = 0
     while crashes < 1000:
         name = sorted(SCENARIOS)[seed % len(SCENARIOS)]
         hook = Seeded(tmp_path / str(seed), seed, crashes=12, within=20 + seed % 60)
         found = check(SCENARIOS[name], undisturbed, tmp_path / str(seed), spark, hook)
         crashes, seed = crashes + max(found, 1), seed + 1
+    tried(f"{crashes:,} crashes in {seed} runs")
