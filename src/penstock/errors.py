@@ -81,3 +81,44 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     match = nearest(word, names)
     shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return (f"did you mean '{match}'? " if match else "") + f"There are: {shown}"
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """So many of something, in words that fit the number.
+
+    >>> counted(1, "row"), counted(1_234, "row"), counted(0, "entry", "entries")
+    ('1 row', '1,234 rows', '0 entries')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def a(noun: str) -> str:
+    """A noun with its article, by its sound as far as its letters tell.
+
+    >>> a("int"), a("string"), a("unsigned int"), a("NoneType")
+    ('an int', 'a string', 'an unsigned int', 'a NoneType')
+    """
+    return f"{'an' if noun[:1].lower() in tuple('aeio') or noun.startswith('un') else 'a'} {noun}"
+
+
+def encodable(text: str) -> bool:
+    """Whether a text can be written at all: half of a surrogate pair has no bytes in any encoding.
+
+    >>> encodable("straße 🚗"), encodable("\\ud83d")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shortly(value: object, most: int = 80) -> str:
+    """A value as Python writes it, cut where it gets long.
+
+    >>> shortly("not [1]"), shortly("x" * 100, 8)
+    ("'not [1]'", "'xxxxxx…")
+    """
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -13,12 +13,12 @@ import pytest
 
 import penstock as ps
 from penstock.algebra.feedback import Feedback
+from penstock.engine.answers import answer, answers, store_answers
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.control_log import ControlLog
 from penstock.engine.fault import Crash, hooked
-from penstock.engine.rehearse import answer, answers, store_answers
 from penstock.engine.source import files
-from penstock.engine.storage import Storage, seal
+from penstock.engine.storage import Storage
 from penstock.portal.testing import local_session
 
 Start = Callable[..., ps.Run]
@@ -212,7 +212,7 @@ def test_a_list_of_which_a_part_is_over_keeps_the_rest(tmp_path: Path, fails: in
 # --- messages that cannot be read, demands that cannot be answered ----------------------------------------------------
 
 
-@pytest.mark.parametrize("data", [b"", b'{"sha256":"ab', seal({"text": 5}), seal([1, 2])], ids=["0", "half", "5", "[]"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("data", [b"", b'{"sha256":"ab'], ids=["0", "half"])
 def test_a_message_that_cannot_be_read_is_told_and_left_alone(start: Start, tmp_path: Path, data: bytes) -> None:
     name = ControlLog(storage(tmp_path)).submit({"text": "not [3, *]"})
     (tmp_path / "kept" / "control" / "requests" / f"{name}.json").write_bytes(data)
@@ -224,7 +224,7 @@ def test_a_message_that_cannot_be_read_is_told_and_left_alone(start: Start, tmp_
 def test_a_message_to_nobody_is_told(start: Start, tmp_path: Path) -> None:
     ControlLog(storage(tmp_path)).submit({"text": "not [3, *]", "node": "join-7"})
     run = start().wait()
-    assert [w for w in run.warnings if "'join-7': there is no such operator" in w]
+    assert [w for w in run.warnings if "refused: the query has no operator 'join-7'" in w]
 
 
 def test_a_message_is_not_swept_while_it_is_written(start: Start, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_demand_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
         feedback=["now [*, *]"],
     ).wait()
     assert results(tmp_path) == {0: 6, 1: 6}
-    assert [w for w in run.warnings if "partial results after epoch" in w and "less than six" in w]
+    assert [w for w in run.warnings if "as they are now cannot be computed" in w and "less than six" in w]
     (refused,) = (tmp_path / "kept" / "partials").iterdir()
     with pytest.raises(ps.UserError, match="less than six"):
         answer(storage(tmp_path), refused.name.partition(".")[0])

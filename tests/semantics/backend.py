@@ -21,10 +21,10 @@ from penstock.algebra.operator import Sink
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.engine import epoch
+from penstock.engine.answers import AS_OF, PARTIAL, answers
 from penstock.engine.checkpoint import Checkpoint, EpochPlan
 from penstock.engine.control_log import ControlLog
 from penstock.engine.epoch import Driver
-from penstock.engine.rehearse import AS_OF, PARTIAL, answers
 from penstock.engine.settings import Settings
 from penstock.engine.sink import MemoryTarget, memory
 from penstock.engine.sink.target import FileTarget

@@ -17,12 +17,12 @@ from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
 from penstock.control.talk import Talk, Waiting
+from penstock.engine.answers import answer, refusal
 from penstock.engine.checkpoint import FORMAT, Checkpoint
 from penstock.engine.contract_record import read_contract
 from penstock.engine.control_log import ControlLog
 from penstock.engine.lock import is_held
 from penstock.engine.progress import Guard, Receipt, inside
-from penstock.engine.rehearse import answer
 from penstock.engine.run import BESIDE_SINK, Run
 from penstock.engine.storage import Storage, unseal
 from penstock.engine.trail import CLIENT, Stop, Trail
@@ -136,6 +136,8 @@ class Consumer:
         """What operators have made of a message, in the order it reached them; None as long as it waits."""
         if self._storage.exists(f"control/requests/{receipt.id}.json"):
             return None
+        if (refused := refusal(self._storage, receipt.id)) is not None:
+            raise refused
         order = {node: k for k, node in enumerate(self.operators)}
         return tuple(sorted(self.talk().way(CLIENT, receipt.text), key=lambda s: order[s.node]))
 

@@ -18,10 +18,31 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.engine.storage import Storage, seal, unseal
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, UserError, encodable, shortly
 
 #: Requests taken up by one epoch; further ones wait for the next.
 PER_EPOCH = 256
+#: Bytes of a message beyond which it is none: 10,000 values, the most that a guard keeps, take a quarter of it.
+LARGEST = 1 << 20
+
+
+def message(body: object) -> dict[str, Any]:
+    """What counts of a message that anybody may have written.
+
+    >>> message({"text": "not [1]", "node": ["x"]})
+    Traceback (most recent call last):
+    penstock.errors.UserError: the operator of the message is ['x'], not a name. Hint: leave 'node' out, or name...
+    """
+    if not isinstance(body, dict) or not isinstance(text := body.get("text"), str):
+        raise UserError("the message has no 'text'", hint="write it with penstock feedback, or ps.consumer(…).feedback")
+    node = body.get("node")
+    if node is not None and not isinstance(node, str):
+        raise UserError(
+            f"the operator of the message is {shortly(node)}, not a name", hint="leave 'node' out, or name an operator"
+        )
+    if not encodable(text + (node or "")):
+        raise UserError(f"the message {shortly(text)} has characters that cannot be written", hint="write it anew")
+    return {"text": text, "node": node}
 
 
 class ControlLog:
@@ -31,6 +52,8 @@ class ControlLog:
         self.storage = storage
         #: The messages that could not be read the last time.
         self.damaged: frozenset[str] = frozenset()
+        #: Those that are whole, and no messages.
+        self.odd: dict[str, UserError] = {}
         #: What was said through this handle, which need not be read again.
         self._mine: dict[str, dict[str, Any]] = {}
 
@@ -52,6 +75,7 @@ class ControlLog:
         """Messages that wait, oldest first. One that is damaged or half written is left alone."""
         found: list[tuple[str, dict[str, Any]]] = []
         damaged: list[str] = []
+        odd: dict[str, UserError] = {}
         files = self.storage.names("control/requests")
         for name in set(self._mine) - {f.removesuffix(".json") for f in files}:
             self._mine.pop(name, None)  # Taken back by somebody else.
@@ -60,20 +84,26 @@ class ControlLog:
                 continue
             name, path = file.removesuffix(".json"), f"control/requests/{file}"
             try:
-                body = self._mine.get(name) or unseal(self.storage.read(path), path)
+                body = self._mine.get(name) or message(self._read(path))
             except FileNotFoundError:
                 continue  # Taken back just now.
-            except CheckpointError:
+            except UserError as error:
+                odd[name] = error
+                continue
+            except (CheckpointError, OSError):
                 damaged.append(name)
                 continue
-            if isinstance(body, dict) and isinstance(body.get("text"), str):
-                found.append((name, body))
-            else:
-                damaged.append(name)
+            found.append((name, body))
             if len(found) == PER_EPOCH:
                 break
+        self.odd = odd
         self.damaged = frozenset(damaged)
         return found
+
+    def _read(self, path: str) -> object:
+        if (size := self.storage.size(path)) > LARGEST:
+            raise UserError(f"a message of {size:,} bytes", hint=f"at most {LARGEST:,}: say less, or say it in parts")
+        return unseal(self.storage.read(path), path)
 
     def discard(self, names: Iterable[str]) -> None:
         for name in names:

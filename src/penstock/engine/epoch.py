@@ -25,6 +25,7 @@ from penstock.algebra.propagate import Propagation
 from penstock.algebra.source import EndOfSource
 from penstock.algebra.table import tables_of
 from penstock.engine import jobs
+from penstock.engine.answers import marked, refuse, store_answers
 from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, named_by
 from penstock.engine.compactor import Compactor
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
@@ -34,7 +35,7 @@ from penstock.engine.listening import Listening
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.progress import Progress
 from penstock.engine.punctuate import Standing, punctuate
-from penstock.engine.rehearse import marked, refuse, rehearse, store_answers
+from penstock.engine.rehearse import rehearse
 from penstock.engine.settings import Settings
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, count_spared, plan_tasks, tell_spared
@@ -46,7 +47,7 @@ from penstock.engine.tables import TableKeeper
 from penstock.engine.tally import added, progress, totals
 from penstock.engine.task import Job, Merge, Report
 from penstock.engine.violation import raise_errors
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, UserError
 from penstock.kernels.release import Laziness
 
 if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
@@ -400,10 +401,18 @@ class Driver:
         asked = dict(self.feedback.demands)
         try:
             found = rehearse(self, job, [f.pattern for f in asked.values()])
-        except PenstockError as error:
+        except Exception as error:
+            if is_spark_failure(error):
+                raise
             # What fails on results that are not complete need not fail on the final ones: the run goes on.
-            refuse(storage, list(asked), error)
-            self.checkpoint.warnings.append(f"partial results after epoch {epoch} could not be computed: {error}")
+            why = error.message if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
+            hint = error.hint if isinstance(error, PenstockError) else None
+            told = UserError(
+                f"the results as they are now cannot be computed: {why}",
+                hint=hint or "the final results are not affected: wait for them",
+            )
+            refuse(storage, list(asked), told)
+            self.checkpoint.warnings.append(f"after epoch {epoch}, {told.message}")
         else:
             store_answers(storage, {n: marked(t, epoch) for n, t in zip(asked, found, strict=True)})
         for name in asked:

@@ -14,11 +14,12 @@ from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.propagate import Propagation
+from penstock.engine.answers import refuse
 from penstock.engine.control_log import ControlLog
 from penstock.engine.guards import Guards
 from penstock.engine.storage import Storage
 from penstock.engine.trail import CLIENT
-from penstock.errors import UserError
+from penstock.errors import PenstockError, UserError, did_you_mean, shortly
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint import EpochPlan
@@ -75,11 +76,18 @@ class Listening:
         requests, asked = [], len(self.demands)
         waiting = self.log.requests()
         self._warn_of_damaged()
+        for name, error in self.log.odd.items():
+            self._refuse(name, "a message in control/requests", error)
         for name, body in waiting:
             if name in self._taken or name in self.demands:
                 continue
-            said = self._said.pop(name, None) or self._parsed(body)
-            if said is not None and said[1].intent is Intent.DEMANDED:
+            try:
+                said = self._said.pop(name, None) or self._parsed(body)
+            except UserError as error:
+                # It was checked where it was said; another version of the program, or of the query, sees it otherwise.
+                self._refuse(name, f"feedback {shortly(body['text'])}", error)
+                continue
+            if said[1].intent is Intent.DEMANDED:
                 self.demands[name] = said[1]  # Demands change no guard: they are answered after an epoch.
             else:
                 requests.append((name, body, said))
@@ -91,8 +99,7 @@ class Listening:
         self.guards.begin(epoch)
         for issued in self.issued:
             self._take(issued)
-        for *_, said in requests:
-            self._hear(said)
+        requests = [r for r in requests if self._hear(*r)]
         told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": CLIENT} for _, b, _ in requests]
         # A version that no plan has named yet goes on to grow.
         self._taken = [*(self._taken if self._unwritten is not None else ()), *(name for name, *_ in requests)]
@@ -128,17 +135,20 @@ class Listening:
         self.log.discard(self._taken)
         self._taken = []
 
-    def _parsed(self, body: Mapping[str, Any]) -> tuple[str, Feedback] | None:
+    def _parsed(self, body: Mapping[str, Any]) -> tuple[str, Feedback]:
         node_id = body.get("node") or self.root
-        if node_id not in self.nodes:
-            self.warnings.append(f"feedback {body['text']!r} to '{node_id}': there is no such operator")
-            return None
-        try:
-            return node_id, Feedback.parse(body["text"], self.nodes[node_id].operator.schema)
-        except UserError as error:
-            # It was checked where it was said; another version of the program may see it differently.
-            self.warnings.append(f"feedback {body['text']!r} to '{node_id}': {error}")
-            return None
+        if node_id not in self.nodes or node_id in {sink.id for sink in self.plan.sinks}:
+            raise UserError(f"the query has no operator {shortly(node_id)}", hint=did_you_mean(node_id, self.nodes))
+        feedback = Feedback.parse(body["text"], self.nodes[node_id].operator.schema)
+        if feedback.intent is Intent.DEMANDED and node_id != self.root:
+            raise UserError(f"'{node_id}' is not what the query results in", hint="demand results of the query itself")
+        return node_id, feedback
+
+    def _refuse(self, name: str, what: str, error: PenstockError) -> None:
+        """A message that is not taken up: whoever said it finds out why, and so does whoever runs the query."""
+        self.warnings.append(f"{what} was refused: {error}")
+        refuse(self.log.storage, [name], error)
+        self.log.discard([name])
 
     def _warn_of_damaged(self) -> None:
         """Of messages that cannot be read, the second time: at first they may be half written."""
@@ -152,11 +162,19 @@ class Listening:
         self.log.discard([name])
         del self.demands[name]
 
-    def _hear(self, said: tuple[str, Feedback] | None) -> None:
-        if said is not None:
-            node_id, feedback = said
-            (sink,) = self.plan.sinks
+    def _hear(self, name: str, body: Mapping[str, Any], said: tuple[str, Feedback]) -> bool:
+        """Take a message up; False if no operator could make sense of it, which must not stop the run."""
+        node_id, feedback = said
+        (sink,) = self.plan.sinks
+        before = self.guards.copy()
+        try:
             self.guards.tell(node_id, feedback, edge=f"{sink.id}#0" if node_id == self.root else "", by=CLIENT)
+        except Exception as error:
+            self.guards = before
+            why = UserError(f"it cannot be taken up: {type(error).__name__}: {error}", hint="please report it")
+            self._refuse(name, f"feedback {shortly(body['text'])}", why)
+            return False
+        return True
 
     def _take(self, issued: Issued) -> None:
         node = self.nodes[issued["node"]]

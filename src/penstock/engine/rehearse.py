@@ -8,12 +8,11 @@ come later as if nobody had asked.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from penstock.algebra.behave import empty_orders
 from penstock.algebra.operator import Impute
@@ -21,17 +20,11 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.propagate import Propagation
 from penstock.engine import jobs
 from penstock.engine.sink.target import Staging
-from penstock.engine.storage import Storage, seal, unseal
+from penstock.engine.storage import Storage
 from penstock.engine.task import Job, Merge, Report
-from penstock.errors import PenstockError, UserError
 
 if TYPE_CHECKING:
     from penstock.engine.epoch import Driver
-
-#: Answers that stay in the checkpoint.
-KEEP = 100
-#: The marks of a partial result.
-PARTIAL, AS_OF = "partial", "as_of_epoch"
 
 
 def rehearse(driver: Driver, job: Job, patterns: Sequence[Pattern]) -> list[pa.Table]:
@@ -82,57 +75,3 @@ def _clean(storage: Storage, reports: Sequence[Report]) -> None:
                 storage.delete(run.name)
             for _, file, _ in change.marked:
                 storage.delete(file)
-
-
-def marked(table: pa.Table, epoch: int) -> pa.Table:
-    """Results with the marks of partial ones: they are not final, and as of which epoch.
-
-    >>> marked(pa.table({"n": [1]}), 7).to_pylist()
-    [{'n': 1, 'partial': True, 'as_of_epoch': 7}]
-    """
-    count = table.num_rows
-    table = table.append_column(PARTIAL, pa.repeat(True, count))
-    return table.append_column(AS_OF, pa.repeat(pa.scalar(epoch, pa.int64()), count))
-
-
-def store_answers(storage: Storage, tables: Mapping[str, pa.Table]) -> None:
-    """Leave the answers to demands, by their ids, where whoever asked will look for them."""
-    storage.make("partials")
-    for name, table in tables.items():
-        path = f"partials/{name}.parquet"
-        with storage.filesystem.open_output_stream(storage.path(f"{path}.partial")) as stream:
-            pq.write_table(table, stream)
-        storage.move(f"{path}.partial", path)
-    _forget(storage, tables)
-
-
-def refuse(storage: Storage, names: Collection[str], error: PenstockError) -> None:
-    """Leave word that demands cannot be answered, and why."""
-    for name in names:
-        storage.write(f"partials/{name}.refused.json", seal({"why": error.message, "hint": error.hint}), sync=False)
-    _forget(storage, names)
-
-
-def _forget(storage: Storage, just_now: Collection[str]) -> None:
-    """Answers are kept for a while: somebody may not have looked yet."""
-    old = [n for n in storage.oldest_first("partials") if n.partition(".")[0] not in just_now]
-    for name in old[: max(0, len(old) + len(just_now) - KEEP)]:
-        storage.delete(f"partials/{name}")
-
-
-def answer(storage: Storage, name: str) -> pa.Table | None:
-    """The answer to a demand, None as long as there is none. That there will be none is an error."""
-    path, refused = f"partials/{name}.parquet", f"partials/{name}.refused.json"
-    if not storage.exists(path):
-        if storage.exists(refused):
-            body = unseal(storage.read(refused), refused)
-            why = f"the results as they are now cannot be computed: {body['why']}"
-            raise UserError(why, hint=body["hint"] or "the final results are not affected: wait for them")
-        return None
-    return pq.read_table(storage.path(path), filesystem=storage.filesystem)
-
-
-def answers(storage: Storage) -> list[pa.Table]:
-    """All answers there are, oldest first."""
-    names = [n.removesuffix(".parquet") for n in storage.oldest_first("partials") if n.endswith(".parquet")]
-    return [t for n in names if (t := answer(storage, n)) is not None]

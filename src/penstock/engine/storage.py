@@ -18,12 +18,12 @@ import pyarrow as pa
 from pyarrow import fs
 
 from penstock.engine.fault import reach
-from penstock.errors import CheckpointError, UserError
+from penstock.errors import CheckpointError, UserError, encodable
 
 
 def split_url(url: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path or URL, and the path within it."""
-    text = os.fspath(url)
+    text = folder_text(url, "'out', or a URL such as s3://bucket/folder")
     if "://" in text:
         try:
             filesystem, path = fs.FileSystem.from_uri(text)
@@ -33,6 +33,26 @@ def split_url(url: str) -> tuple[fs.FileSystem, str]:
             ) from error
         return filesystem, path.rstrip("/")
     return fs.LocalFileSystem(), str(Path(text).expanduser().absolute())
+
+
+def folder_text(path: object, example: str) -> str:
+    """A path or URL from a user, as text that can be a name.
+
+    >>> folder_text(None, "ps.parquet('out')")
+    Traceback (most recent call last):
+    penstock.errors.UserError: None is not a path. Hint: write the name of a folder: ps.parquet('out')
+    """
+    said = f"write the name of a folder: {example}"
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(f"{path!r} is not a path", hint=said)
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise UserError(f"{path!r} is a path of bytes", hint=said)
+    if not text.strip():
+        raise UserError("the path is empty", hint=said)
+    if "\0" in text or not encodable(text):
+        raise UserError(f"the path {text!r} has characters that cannot be written", hint=said)
+    return text
 
 
 def below(url: str, name: str) -> str:
@@ -178,9 +198,10 @@ def unseal(data: bytes, name: str) -> dict[str, Any]:
     try:
         record = json.loads(data)
         text = json.dumps(record["body"], sort_keys=True, separators=(",", ":"))
-    except (ValueError, KeyError, TypeError) as error:
+        whole = hashlib.sha256(text.encode()).hexdigest() == record["sha256"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name} is not a whole record") from error
-    if hashlib.sha256(text.encode()).hexdigest() != record.get("sha256"):
+    if not whole:
         raise CheckpointError(f"{name} does not match its checksum")
     body: dict[str, Any] = record["body"]
     return body

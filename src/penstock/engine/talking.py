@@ -12,8 +12,8 @@ from penstock.algebra.feedback import Feedback, Intent
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.contracts.feedback_check import remarks
+from penstock.engine.answers import answer, answers, marked
 from penstock.engine.progress import Guard, Receipt, inside
-from penstock.engine.rehearse import answer, answers, marked
 from penstock.engine.storage import Storage
 from penstock.errors import UserError, did_you_mean
 

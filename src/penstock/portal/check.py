@@ -15,6 +15,7 @@ from rich.text import Text
 
 from penstock.algebra.feedback import RECORDS
 from penstock.contracts.report import Finding, Report, shortened
+from penstock.engine.terminal import say
 from penstock.errors import UserError
 from penstock.portal.script import load
 from penstock.portal.watch import say_json
@@ -88,18 +89,18 @@ def show(checked: Sequence[Checked], console: Console, form: Form) -> None:
             console.print(drawn(one), highlight=False)
         else:
             told = [f"feedback: {said}"] if (said := one.feedback) else []
-            print(*([""] if i else []), f"{one.title}: {one.report}", *told, sep="\n")
+            say(*([""] if i else []), f"{one.title}: {one.report}", *told)
 
 
 def _print_fixes(one: Checked) -> None:
     lines = list(fix_lines(one))
     if lines:
-        print(*lines, sep="\n")
+        say(*lines)
     elif not one.report.safe:
         first = one.report.culprit
         assert first is not None
         needs = "; ".join(first.needs) or first.verdict
-        print(f"{one.title}: no declaration helps {first.operator}: {needs}", file=sys.stderr)
+        say(f"{one.title}: no declaration helps {first.operator}: {needs}", file=sys.stderr)
 
 
 def fix_lines(one: Checked) -> Iterator[str]:

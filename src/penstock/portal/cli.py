@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from rich.console import Console
 
 import penstock
 from penstock.algebra.pattern import Pattern
@@ -19,11 +18,13 @@ from penstock.engine.run import BESIDE_SINK, parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
 from penstock.engine.storage import below
+from penstock.engine.terminal import say, terminal
 from penstock.errors import UserError
 from penstock.portal.complaint import complaining
 from penstock.portal.live import short_bytes, short_time
 from penstock.portal.savings import Savings
 from penstock.portal.script import Script, check_sources, load
+from penstock.portal.table import rows_of
 from penstock.portal.watch import Watch, choose_mode, say_json
 
 app = typer.Typer(
@@ -104,7 +105,7 @@ def run(
     check_sources(script.query, at, bounded=chosen.bounded)
     # Before Spark starts, which takes a while.
     admit(script.query.plan, bounded=chosen.bounded, allow_unbounded=options.get("allow_unbounded"))
-    watch = Watch(script.title, mode, Console())
+    watch = Watch(script.title, mode, terminal())
     wanted = master or options.pop("master", None)
     options.pop("master", None)
     done = watch.run(script.query, sink, options, master=wanted, packed=packed)
@@ -127,7 +128,7 @@ def _sink(script: Script, as_json: bool, quiet: bool) -> Target:
 
 
 def _rows_as_json(rows: pa.Table, epoch: int) -> None:
-    for row in rows.to_pylist():
+    for row in rows_of(rows):
         say_json({"type": "row", "epoch": epoch, "row": row})
 
 
@@ -143,7 +144,7 @@ def _print_summary(s: dict[str, Any]) -> None:
     if spared := Savings.of(s["saved"]):
         print(f"feedback: {spared}")
     for file in s["waiting"]:
-        print(f"not read: {file}")
+        say(f"not read: {file}")
 
 
 # --- looking at a query ---------------------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ def explain(
             }
         )
         return
-    print(script.query.explain("mermaid" if mermaid else "text", punctuation=not plain))
+    say(script.query.explain("mermaid" if mermaid else "text", punctuation=not plain))
 
 
 @app.command()
@@ -226,7 +227,7 @@ def check(
     mode = "append" if output_mode is None else output_mode
     checked = check_spark_script(file, arguments or (), mode) if spark else [check_file(file, bounded=bounded)]
     if not quiet:
-        show(checked, Console(), "json" if as_json else "fix" if fix else "report")
+        show(checked, terminal(), "json" if as_json else "fix" if fix else "report")
     if not all(c.report.safe for c in checked):
         raise typer.Exit(1)
 
@@ -263,7 +264,7 @@ def trace(
                 }
             )
         elif not quiet:
-            print(format_step(step))
+            say(format_step(step))
 
 
 def _held(item: object) -> str:

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
+from penstock.engine.terminal import say
 from penstock.errors import PenstockError
 
 P = ParamSpec("P")
@@ -43,7 +44,7 @@ def complaining(command: Callable[P, T]) -> Callable[P, T]:
         try:
             return command(*args, **kwargs)
         except PenstockError as error:
-            print(*lines(error), sep="\n", file=sys.stderr)
+            say(*lines(error), file=sys.stderr)
             raise typer.Exit(MISTAKE) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None

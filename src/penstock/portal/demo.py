@@ -18,6 +18,7 @@ from rich.table import Table
 
 from penstock.engine.run import Run
 from penstock.engine.sink import parquet
+from penstock.engine.terminal import terminal
 from penstock.errors import UserError
 from penstock.portal import flights
 from penstock.portal.live import short_bytes, short_time
@@ -33,7 +34,7 @@ def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = Tr
     """Run the demo; whether the exact-answer check held."""
     began = time.monotonic()
     talk = mode in ("live", "lines")
-    out = Console(quiet=not talk, highlight=False)
+    out = terminal(quiet=not talk)
     _empty(folder)
     source, results, checkpoint = folder / "input", folder / "results", folder / "checkpoint"
     table = flights.read_flights()
@@ -44,7 +45,7 @@ def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = Tr
         f"Declared: nothing comes more than {flights.SLACK} out of order. What does is set aside, not dropped.\n",
         soft_wrap=True,
     )
-    watch = Watch("flights by hour", mode, Console())
+    watch = Watch("flights by hour", mode, terminal())
     options: dict[str, Any] = {
         "trigger": "available_now",
         "checkpoint": str(checkpoint),
@@ -165,13 +166,12 @@ def _print(
     )
     if late:
         out.print("  the latest: " + "\n              ".join(flights.latest_of(letters)))
-    out.print(f"  plot: [b]{folder / 'delays.png'}[/b]")
+    out.print(f"  plot: {folder / 'delays.png'}")
     out.print(
         f"\nNext:\n"
         f"  penstock state {folder / 'checkpoint'}\n"
         f'  python -c "import duckdb; print(duckdb.sql(\\"FROM \'{folder / "dead_letters"}/*.parquet\'\\"))"\n'
         f"  penstock trace examples/flights.py --rows 5\n"
         f"  penstock run examples/flights.py --trigger available_now",
-        markup=False,
         soft_wrap=True,
     )

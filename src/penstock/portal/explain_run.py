@@ -14,6 +14,7 @@ from penstock.algebra.tree import Box, draw
 from penstock.control.consumer import Consumer
 from penstock.control.talk import Talk
 from penstock.engine.progress import Guard
+from penstock.engine.terminal import say
 from penstock.engine.trail import CLIENT, Stop
 from penstock.errors import UserError
 from penstock.portal.feedback import account, deed, headline
@@ -33,7 +34,7 @@ def show(run: str, file: str | None = None, *, plain: bool, as_json: bool, quiet
     if as_json:
         say_json(explain_json(consumer))
     elif not quiet:
-        print(text)
+        say(text)
 
 
 def explain_run(consumer: Consumer, script: Script | None = None, *, plain: bool = False) -> str:

@@ -9,14 +9,14 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from rich.console import Console
 from rich.table import Table
 
 from penstock.algebra.feedback import Feedback, Intent
 from penstock.control.consumer import Consumer
 from penstock.control.talk import Talk
+from penstock.engine.answers import AS_OF, PARTIAL
 from penstock.engine.progress import Guard, Receipt
-from penstock.engine.rehearse import AS_OF, PARTIAL
+from penstock.engine.terminal import cell, say, terminal
 from penstock.engine.trail import Stop
 from penstock.errors import UserError
 from penstock.portal.savings import Savings
@@ -47,9 +47,9 @@ def give(
     receipt, active = consumer.feedback(text, to=to), consumer.active
     plainly = not as_json and not quiet
     if plainly:
-        print(f"{receipt.text} left for {receipt.to} as {receipt.id}", flush=True)
+        say(f"{receipt.text} left for {receipt.to} as {receipt.id}")
         for remark in receipt.remarks:
-            print(f"note: {remark}", flush=True)
+            say(f"note: {remark}")
     way = None
     if active and not quiet:
         way = _watched(consumer, lambda: consumer.way(receipt), TAKEN_UP if timeout is None else timeout)
@@ -58,11 +58,11 @@ def give(
         say_json(_told(receipt, active, way))
     elif plainly:
         if way is not None:
-            print(*way_lines(way), sep="\n")
+            say(*way_lines(way))
         elif active:
             print("it waits for the next epoch to be planned")
     if not active and not quiet:
-        print(f"warning: '{run}' is not running; the message waits for its next start", file=sys.stderr)
+        say(f"warning: '{run}' is not running; the message waits for its next start", file=sys.stderr)
 
 
 def ask(consumer: Consumer, run: str, text: str, to: str | None, timeout: float) -> pa.Table:
@@ -161,15 +161,11 @@ def show(run: str, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         say_json(account(consumer, talk))
         return
-    print(headline(consumer, talk))
+    say(headline(consumer, talk))
     if talk.guards or talk.wishes:
-        Console().print(_grid(talk))
-    print(
-        *_waiting(talk),
-        *saved_lines(talk, consumer.operators),
-        sep="\n",
-        end="\n" if talk.waiting or talk.saved else "",
-    )
+        terminal().print(_grid(talk))
+    if lines := [*_waiting(talk), *saved_lines(talk, consumer.operators)]:
+        say(*lines)
 
 
 def headline(consumer: Consumer, talk: Talk) -> str:
@@ -199,7 +195,9 @@ def _grid(talk: Talk) -> Table:
     grid.add_column("stays")
     for word, guards in ((Intent.ASSUMED, talk.guards), (Intent.DESIRED, talk.wishes)):
         for g in guards:
-            grid.add_row(g.place, f"{word} {g.pattern}", str(g.since), "until it is covered" if g.pinned else "")
+            grid.add_row(
+                cell(g.place), cell(f"{word} {g.pattern}"), str(g.since), "until it is covered" if g.pinned else ""
+            )
     return grid
 
 

@@ -207,7 +207,7 @@ class View:
         body: list[RenderableType] = [grid]
         body += [Text(f"told by {p.told}", style="dim")] if p.told else []
         body += [Text(f"waiting for {w}", style="dim") for w in p.waiting[:3]]
-        heading = f"{self.title} · epoch {p.epoch} · {self.stage} {short_time(self.elapsed)}"
+        heading = Text(f"{self.title} · epoch {p.epoch} · {self.stage} {short_time(self.elapsed)}")
         return Panel(Group(*body), title=heading, title_align="left", border_style="cyan", padding=(0, 1))
 
 

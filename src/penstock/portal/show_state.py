@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from rich.console import Console
 from rich.table import Table
 
 from penstock.engine.admission import insisted
+from penstock.engine.terminal import cell, say, terminal
 from penstock.portal.live import short_bytes
 from penstock.portal.show import Snapshot, ask
 from penstock.portal.table import print_table
@@ -39,7 +39,7 @@ def show(checkpoint: str, query: str | None, *, as_json: bool, quiet: bool) -> N
             }
         )
         return
-    out = Console()
+    out = terminal()
     grid = Table("operator", title=f"{snapshot.storage.url}: after epoch {manifest.epoch}", title_justify="left")
     for name in ("bucket", "group", "runs", "rows", "bytes", "age (epochs)"):
         grid.add_column(name, justify="right")
@@ -47,17 +47,17 @@ def show(checkpoint: str, query: str | None, *, as_json: bool, quiet: bool) -> N
     for u in units:
         size = short_bytes(u.bytes)
         counts = (u.bucket, u.group, u.runs)
-        grid.add_row(u.operator, *map(str, counts), f"{u.rows:,}", size, str(u.age), u.waits)
+        grid.add_row(u.operator, *map(str, counts), f"{u.rows:,}", size, str(u.age), cell(u.waits))
     grid.add_section()
     size = short_bytes(sum(u.bytes for u in units))
     grid.add_row("all", "", "", str(sum(u.runs for u in units)), f"{sum(u.rows for u in units):,}", size, "", "")
     out.print(grid)
     ahead = Table("operator", "attribute", "complete", title="frontiers", title_justify="left")
     for f in frontiers:
-        ahead.add_row(f.operator, f.attribute, f.reached)
+        ahead.add_row(*map(cell, (f.operator, f.attribute, f.reached)))
     out.print(ahead)
     totals = manifest.totals
     dead = ", ".join(f"{reason} {count:,}" for reason, count in sorted(totals.get("dead", {}).items())) or "none"
     print(f"rows in {totals.get('rows_in', 0):,}, out {totals.get('rows_out', 0):,}, dead letters: {dead}")
     if (allowed := insisted(snapshot.storage)) is not None:
-        print(f"allowed to grow for ever ({', '.join(allowed['operators'])}): {allowed['reason']}")
+        say(f"allowed to grow for ever ({', '.join(allowed['operators'])}): {allowed['reason']}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator
+from typing import Any
 
+import pyarrow as pa
+
+from penstock.engine.terminal import grid, terminal, values
+from penstock.errors import counted
 from penstock.portal.watch import say_json
 
 #: More rows than this are not printed for people.
@@ -14,12 +17,15 @@ SHOWN = 200
 
 def print_table(table: pa.Table, as_json: bool = False) -> None:
     if as_json:
-        for row in table.to_pylist():
+        for row in rows_of(table):
             say_json(row)
         return
-    grid = Table(*table.column_names)
-    for row in table.slice(0, SHOWN).to_pylist():
-        grid.add_row(*("" if v is None else str(v) for v in row.values()))
-    Console().print(grid)
+    terminal().print(grid(table, SHOWN))
     shown = f", the first {SHOWN} shown" if table.num_rows > SHOWN else ""
-    print(f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{shown}")
+    print(f"{counted(table.num_rows, 'row')}{shown}")
+
+
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows, one by one, for JSON."""
+    for row in zip(*map(values, table.columns)):
+        yield dict(zip(table.column_names, row, strict=True))

@@ -21,6 +21,7 @@ from penstock.engine.progress import Progress
 from penstock.engine.run import Run
 from penstock.engine.sink import Target
 from penstock.engine.stream import Stream
+from penstock.engine.terminal import json_safe, say
 from penstock.portal.live import View, plain_line, short_time
 
 if TYPE_CHECKING:
@@ -112,11 +113,11 @@ class Watch:
         from penstock.engine.session import spark_session
 
         if self.mode == "lines":
-            self.console.print("starting Spark …", highlight=False)
+            self.console.print("starting Spark …")
         began = time.monotonic()
         session = spark_session(master, packed=packed)
         if self.mode == "lines":
-            self.console.print(f"Spark is up after {short_time(time.monotonic() - began)}", highlight=False)
+            self.console.print(f"Spark is up after {short_time(time.monotonic() - began)}")
         return session
 
     @contextlib.contextmanager
@@ -134,13 +135,13 @@ class Watch:
     def _hear(self, progress: Progress) -> None:
         self.view.take(progress)
         if self.mode == "lines":
-            self.console.print(plain_line(progress), highlight=False, markup=False, soft_wrap=True)
+            self.console.print(plain_line(progress), soft_wrap=True)
         elif self.mode == "json":
             say_json({"type": "epoch", **progress.to_json()})
 
     def _say(self, text: str) -> None:
         if self.mode != "quiet":
-            print(text, file=sys.stderr, flush=True)
+            say(text, file=sys.stderr)
 
     def _finishing(self) -> None:
         epoch = (self.view.last.epoch if self.view.last is not None else 0) + 1
@@ -190,4 +191,4 @@ def _added_up(history: Iterable[Progress]) -> dict[str, int]:
 
 def say_json(body: Mapping[str, Any]) -> None:
     """One object on one line of stdout, at once."""
-    print(json.dumps(body, default=str, ensure_ascii=False), flush=True)
+    print(json_safe(json.dumps(body, default=str, ensure_ascii=False)), flush=True)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,20 +16,20 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from penstock.engine.sink.target import BoundTarget, DeliverTarget, FileTarget, Target
-from penstock.engine.storage import Storage
-from penstock.errors import UserError
+from penstock.engine.storage import Storage, folder_text
+from penstock.errors import UserError, counted
 
 __all__ = ["BoundTarget", "MemoryTarget", "Target", "console", "deliver", "json_lines", "memory", "parquet"]
 
 
-def parquet(path: str) -> Target:
+def parquet(path: str | os.PathLike[str]) -> Target:
     """Parquet files in a folder, exactly once."""
-    return FileTarget(str(path), "parquet")
+    return FileTarget(folder_text(path, "ps.parquet('out')"), "parquet")
 
 
-def json_lines(path: str) -> Target:
+def json_lines(path: str | os.PathLike[str]) -> Target:
     """Files with one JSON object a line in a folder, exactly once."""
-    return FileTarget(str(path), "json")
+    return FileTarget(folder_text(path, "ps.json_lines('out')"), "json")
 
 
 def deliver(function: Callable[[Any, int], None], *, form: Literal["arrow", "spark"] = "arrow") -> Target:
@@ -79,16 +80,12 @@ def memory() -> MemoryTarget:
 
 def console(limit: int = 20) -> Target:
     """Print the first rows of each epoch's results."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise UserError(f"console(limit={limit!r})", hint="a whole number of rows, 0 or more")
 
     def show(rows: pa.Table, epoch: int) -> None:
-        from rich.console import Console
-        from rich.table import Table
+        from penstock.engine.terminal import grid, terminal
 
-        grid = Table(title=f"epoch {epoch}: {rows.num_rows:,} rows", title_justify="left")
-        for name in rows.column_names:
-            grid.add_column(name)
-        for row in rows.slice(0, limit).to_pylist():
-            grid.add_row(*("" if v is None else str(v) for v in row.values()))
-        Console().print(grid)
+        terminal().print(grid(rows, limit, f"epoch {epoch}: {counted(rows.num_rows, 'row')}"))
 
     return DeliverTarget(show, "arrow", "console")
