@@ -59,6 +59,24 @@ class SourceError(PenstockError):
     """Input that cannot be read: missing, unreadable, or changed while it was read."""
 
 
+class UnreadableError(SourceError):
+    """A file that is there but cannot be read: `stream`, `path`, `size` and `mtime_ns` say which, `why` the cause."""
+
+    def __init__(self, stream: str, path: str, size: int, mtime_ns: int, why: str, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"stream '{stream}': file '{path}' cannot be read: {why}",
+            hint=hint or 'mend it, move it away, or pass it over: read_…(…, on_unreadable="skip")',
+        )
+        self.stream, self.path, self.size, self.mtime_ns, self.why = stream, path, size, mtime_ns, why
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_unreadable, (self.stream, self.path, self.size, self.mtime_ns, self.why, self.hint))
+
+
+def _unreadable(stream: str, path: str, size: int, mtime_ns: int, why: str, hint: str | None) -> UnreadableError:
+    return UnreadableError(stream, path, size, mtime_ns, why, hint=hint)
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that looks most like `word`, or None when none comes close.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from penstock.algebra.source import (
     InBand,
     Monitored,
     Once,
+    OnUnreadable,
     OnViolation,
     Promise,
     WhenAll,
@@ -75,7 +76,7 @@ class Declaring:
         source = self._source(f"read_{format}")
         own = {k: options[k] for k in ("partitions", "order") if k in options}
         rest = tuple(sorted((k, v) for k, v in options.items() if k not in own))
-        known = ("partitions", "order", "settle", "wait", *(_CSV_OPTIONS if format == "csv" else ()))
+        known = ("partitions", "order", "settle", "wait", "on_unreadable", *(_CSV_OPTIONS if format == "csv" else ()))
         for name in options:
             if name not in known:
                 raise UserError(
@@ -85,10 +86,16 @@ class Declaring:
             raise UserError(f"stream '{source.name}': partitions={own['partitions']!r}", hint="'single' or 'directory'")
         if own.get("order", "time") not in ("time", "name"):
             raise UserError(f"stream '{source.name}': order={own['order']!r}", hint="'time' or 'name'")
+        if (policy := options.get("on_unreadable", "wait")) not in get_args(OnUnreadable):
+            raise UserError(f"stream '{source.name}': on_unreadable={policy!r}", hint="'wait', 'fail' or 'skip'")
         return self._with(replace(source, reader=Files(str(path), format, options=rest, **own)))
 
     def read_parquet(self, path: str, **options: Any) -> Self:
-        """Read a directory of Parquet files (or one file, or a glob), and new files as they appear."""
+        """Read a directory of Parquet files (or one file, or a glob), and new files as they appear.
+
+        `on_unreadable` says what happens at a file that cannot be read: `"wait"` for it (the default; a run that ends
+        by itself fails), `"fail"`, or `"skip"` it with a dead letter.
+        """
         return self._read(path, "parquet", options)
 
     def read_csv(self, path: str, **options: Any) -> Self:

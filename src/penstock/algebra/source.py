@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 Format = Literal["parquet", "csv", "json"]
 OnViolation = Literal["reject", "fail"]
+OnUnreadable = Literal["wait", "fail", "skip"]
 REMEMBERED = 100_000
 """How many promised values a source keeps to catch the events that break them. Whole numbers in a row count once."""
 

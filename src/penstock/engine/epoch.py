@@ -40,14 +40,17 @@ from penstock.engine.settings import Settings
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState, count_spared, plan_tasks, tell_spared
 from penstock.engine.source.inbox import InboxReader
+from penstock.engine.source.letter import UNREADABLE
 from penstock.engine.source.listing import SourceReader, open_reader
 from penstock.engine.source.split import Split, changed_file
+from penstock.engine.source.unreadable import passed_over_letters
 from penstock.engine.state import apply, run_names
 from penstock.engine.tables import TableKeeper
 from penstock.engine.tally import added, progress, totals
 from penstock.engine.task import Job, Merge, Report
+from penstock.engine.unread import Unread, check_unread
 from penstock.engine.violation import raise_errors
-from penstock.errors import PenstockError, UserError
+from penstock.errors import PenstockError, UnreadableError, UserError
 from penstock.kernels.release import Laziness
 
 if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
@@ -79,6 +82,7 @@ class Begun:
     assignments: list[str] = field(default_factory=list)
     spared: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     saved: dict[str, int] = field(default_factory=dict)
+    unreadable: list[Split] = field(default_factory=list)
 
 
 class Driver:
@@ -117,6 +121,7 @@ class Driver:
         #: Whether the next epoch follows at once. If it waits for its time, planning it now would make its input stale.
         self.hurried = True
         self.tables = tables_of([n.operator for n in plan])
+        self.unread = Unread(bounded)
         self._fresh()
 
     def _fresh(self) -> None:
@@ -125,6 +130,7 @@ class Driver:
         self.readers: dict[str, SourceReader] = {
             i: open_reader(s, self.inboxes.get(i)) for i, s in self.sources.items()
         }
+        self.unread.tell(self.readers)
         self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings)
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
@@ -179,7 +185,10 @@ class Driver:
         """
         epoch = self.manifest.epoch + 1
         while (plan := self.checkpoint.plan_of(epoch)) is not None:
-            changed = changed_file(Split.from_json(s) for splits in plan.splits.values() for s in splits)
+            splits = [Split.from_json(s) for splits in plan.splits.values() for s in splits]
+            if self.unread.stands_in(splits) and not self.checkpoint.has_record(epoch):
+                break
+            changed = changed_file(splits)
             if changed is not None and not self.checkpoint.has_record(epoch):
                 self.checkpoint.warnings.append(f"'{changed}' changed after epoch {epoch} was planned: planned anew")
                 break
@@ -209,6 +218,21 @@ class Driver:
 
     def step(self) -> bool:
         """Run one epoch if there is anything to do; False if not."""
+        while True:
+            try:
+                return self._try()
+            except UnreadableError as error:
+                # Nothing of the epoch counts yet. It is planned anew, in front of the file or over it.
+                if self.checkpoint.has_record(self.manifest.epoch + 1) or not self.unread.take(error, self.readers):
+                    raise
+                self._start_over()
+
+    def _start_over(self) -> None:
+        self._settle()
+        self._fresh()
+        self.recover()
+
+    def _try(self) -> bool:
         for attempt in range(1, self.settings.attempts + 1):
             try:
                 if self._trouble is not None:
@@ -228,9 +252,7 @@ class Driver:
                     if is_spark_failure(error):
                         raise explain_failure(error) from error
                     raise
-                self._settle()
-                self._fresh()
-                self.recover()
+                self._start_over()
         return True
 
     def _begin(self) -> Begun | None:
@@ -283,10 +305,16 @@ class Driver:
         if self.bounded:
             over = self.manifest.ended
             ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
+        for reader in self.readers.values():
+            if reader.unreadable is not None:
+                self.checkpoint.warnings.extend(reader.unreadable.warnings)
+                reader.unreadable.warnings.clear()
         if not splits and not ends and not self.propagation.pending:
             # What a consumer says is worth an epoch of its own. But who says something after every epoch would keep a
             # run that ends by itself from ending.
             if not news or (self.bounded and self._only_heard):
+                if self.bounded:
+                    check_unread(self.readers)
                 return None
             self._only_heard = True
         else:
@@ -312,6 +340,7 @@ class Driver:
             state = self.promises[node_id]
             splits = [Split.from_json(s) for s in stored]
             size += sum(s.bytes for s in splits)
+            begun.unreadable += [s for s in splits if s.unreadable]
             begun.spared += [(node_id, told) for told in tell_spared(state.promises, splits)]
             begun.saved = added([begun.saved, count_spared(self.sources[node_id].name, splits)])
             for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
@@ -391,9 +420,18 @@ class Driver:
         now.propagation.saw(r.seen for r in merged)
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
         self.feedback.heard(begun.plan.epoch, [*scans, *merged], self.propagation, self.behind)
-        self._commit(begun, [*scans, *merged, Report("plan", saved=begun.saved)], scanned)
+        self._commit(begun, [*scans, *merged, self._own_report(begun)], scanned)
         if self.feedback.demands:
             self._answer_demands(begun.job)
+
+    def _own_report(self, begun: Begun) -> Report:
+        """What the plan of an epoch alone amounts to: rows spared, files passed over."""
+        report = Report("plan", saved=begun.saved)
+        if begun.unreadable:
+            letters, task = passed_over_letters(begun.unreadable), f"s{len(begun.assignments):03d}"
+            report.outputs.append(self.targets["dead"].staging.write(letters, begun.plan.epoch, task))
+            report.dead = {UNREADABLE: letters.num_rows}
+        return report
 
     def _answer_demands(self, job: Job) -> None:
         """Partial results for those who cannot wait."""

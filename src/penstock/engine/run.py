@@ -35,6 +35,7 @@ from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
 from penstock.engine.storage import Storage, below, seal, unseal
 from penstock.engine.talking import Talking
+from penstock.engine.unread import check_unread
 from penstock.engine.watch_bounds import watching
 from penstock.errors import UserError, did_you_mean
 
@@ -200,6 +201,7 @@ class Run(Talking):
                 self._lock.check()
                 worked = self.driver.step()
                 if self.trigger.kind == "once" or (self.trigger.bounded and not worked):
+                    check_unread(self.driver.readers)
                     break
                 if not self.trigger.bounded:
                     left = self.trigger.seconds - (time.monotonic() - began)
@@ -246,6 +248,11 @@ class Run(Talking):
     def warnings(self) -> list[str]:
         """What its user should know: state that is not released, tables that could not be read anew, repairs."""
         return self.driver.checkpoint.warnings
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The files that are not read yet because they are not whole or cannot be read, each with the reason."""
+        return tuple(f"{name}: {why}" for r in self.driver.readers.values() for name, why in r.waiting)
 
     def wait(self, timeout: float | None = None) -> Self:
         """Wait until the run ends (or `timeout` seconds); an error of the run is raised here."""

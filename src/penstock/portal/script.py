@@ -28,7 +28,7 @@ from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.source.read import read
 from penstock.engine.storage import Storage
 from penstock.engine.stream import Stream
-from penstock.errors import PenstockError, SourceError, UserError, did_you_mean
+from penstock.errors import PenstockError, SourceError, UnreadableError, UserError, did_you_mean
 
 EXAMPLE = "query = ps.stream('traffic', 'ts timestamp, speed double', time='ts').read_parquet('data')"
 
@@ -160,7 +160,12 @@ def check_sources(query: Stream, checkpoint: str | None = None, *, bounded: bool
         reader = open_reader(source)
         splits = reader.plan(1, None, 1, True)
         if splits and splits[0].format != "generated":
-            read(splits[0], source.schema, None, source.promises, reader_options(source))
+            try:
+                read(splits[0], source.schema, None, source.promises, reader_options(source))
+            except UnreadableError:
+                policy = reader_options(source).get("on_unreadable", "wait")
+                if policy == "fail" or (bounded and policy == "wait"):
+                    raise
         elif not splits and bounded and reader.waiting:
             file, why = reader.waiting[0]
             raise SourceError(

@@ -98,14 +98,15 @@ class Watch:
                 spark = self.start_spark(master, packed)
             self.view.running()
             run = query.start(sink, spark=spark, listener=self._hear, **options)
-            for warning in run.warnings:
-                self._say(f"warning: {warning}")
+            told = 0
             interrupt = Interrupt(self._finishing, self._give_up)
             with interrupt.installed():
                 while run.active and not interrupt.asked.is_set():
+                    told = self._warn(run, told)
                     time.sleep(0.05)
                 if interrupt.asked.is_set():
                     run.stop()
+            self._warn(run, told)
             run.wait()
         return run
 
@@ -138,6 +139,13 @@ class Watch:
             self.console.print(plain_line(progress), soft_wrap=True)
         elif self.mode == "json":
             say_json({"type": "epoch", **progress.to_json()})
+
+    def _warn(self, run: Run, told: int) -> int:
+        """Say the warnings that are new; how many have been said."""
+        warnings = run.warnings[told:]
+        for warning in warnings:
+            self._say(f"warning: {warning}")
+        return told + len(warnings)
 
     def _say(self, text: str) -> None:
         if self.mode != "quiet":

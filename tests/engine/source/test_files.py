@@ -155,7 +155,7 @@ def test_unfinished_and_hidden_files_are_never_read(tmp_path: Path) -> None:
     reader = open_reader(src)
     assert values(reader.plan(None, None, 1), src) == [1]
     assert [Path(p).name for p, _ in reader.waiting] == ["partial.parquet"]
-    assert reader.exhausted
+    assert not reader.exhausted
     (tmp_path / "partial.parquet").write_bytes(whole)
     assert values(reader.plan(None, None, 1), src) == [1]
     assert reader.waiting == ()
@@ -181,7 +181,7 @@ def test_text_waits_until_it_has_settled(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
     reader = open_reader(source(tmp_path, "csv", options={"settle": 3600}))
     assert reader.plan(None, None, 1) == ()
-    assert [Path(p).name for p, _ in reader.waiting] == ["a.csv"]
+    assert {Path(p).name for p, _ in reader.waiting} == {"a.csv", "empty.csv"}
     assert len(reader.plan(None, None, 1, settled=True)) == 1
     assert len(open_reader(source(tmp_path, "csv", options={"settle": 0})).plan(None, None, 1)) == 1
 
@@ -209,8 +209,9 @@ def test_what_cannot_be_read_is_named_in_one_line(tmp_path: Path, make: Any, fmt
 def test_an_unreadable_file(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", [1])
     (tmp_path / "a.parquet").chmod(0)
-    with pytest.raises(SourceError, match="cannot be read"):
-        open_reader(source(tmp_path)).plan(None, None, 1)
+    reader = open_reader(source(tmp_path))
+    assert reader.plan(None, None, 1) == ()
+    assert "Permission denied" in reader.waiting[0][1]
 
 
 def test_a_folder_may_stay_empty_if_asked(tmp_path: Path) -> None:

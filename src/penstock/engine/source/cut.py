@@ -5,7 +5,9 @@ Neighbouring units become one split, as many as there are tasks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,7 @@ from penstock.algebra.operator import Source
 from penstock.engine.source.folder import Candidate
 from penstock.engine.source.footer import Footer, read_footer
 from penstock.engine.source.place import first_line, locate
+from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps
 from penstock.errors import SourceError
 
@@ -35,6 +38,7 @@ class Unit:
     low: int | None
     high: int | None
     spared: bool = False
+    unreadable: str = ""
 
 
 @dataclass
@@ -67,29 +71,42 @@ class Budget:
 
 
 class NotReady(Exception):  # noqa: N818 (not an error: the file is looked at again later)
-    """The file is not whole yet."""
+    """The file is not whole yet, or cannot be read for another reason."""
+
+
+class Vanished(Exception):  # noqa: N818 (there is nothing to wait for)
+    """The file was listed and is gone."""
+
+
+@contextmanager
+def _opened(file: Candidate) -> Iterator[Any]:
+    """A file to look into; whatever hinders that makes it not ready."""
+    place = locate(file.address)
+    try:
+        with place.filesystem.open_input_file(place.path) as handle:
+            yield handle
+    except FileNotFoundError:
+        raise Vanished from None
+    except OSError as error:
+        why = f": {os.strerror(error.errno)}" if error.errno else f": {first_line(error)}"
+        raise NotReady(f"cannot be opened{why}") from None
 
 
 def parquet_footer(source: Source, file: Candidate) -> Footer:
     """The footer of a Parquet file; `NotReady` while it has none."""
     what = f"stream '{source.name}': file '{file.address}'"
-    place = locate(file.address)
-    try:
-        with place.filesystem.open_input_file(place.path) as handle:
-            if file.size >= 4 and handle.read(4) != _MAGIC:
-                raise SourceError(f"{what} is not a Parquet file", hint="use read_csv or read_json for text")
-            if file.size < 12:
-                raise NotReady("no footer yet")
-            handle.seek(file.size - 4)
-            if handle.read(4) != _MAGIC:
-                raise NotReady("no footer yet")
-            try:
-                metadata = pq.read_metadata(handle)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise NotReady(f"footer cannot be read: {first_line(error)}") from None
-    except OSError as error:
-        raise SourceError(f"{what} cannot be read: {first_line(error)}", hint="check its permissions") from None
-    return read_footer(metadata, source.schema, source.promises)
+    with _opened(file) as handle:
+        if file.size >= 4 and handle.read(4) != _MAGIC:
+            raise SourceError(f"{what} is not a Parquet file", hint="use read_csv or read_json for text")
+        if file.size < 12:
+            raise NotReady("no footer yet")
+        handle.seek(file.size - 4)
+        if handle.read(4) != _MAGIC:
+            raise NotReady("no footer yet")
+        try:
+            return read_footer(pq.read_metadata(handle), source.schema, source.promises)
+        except (pa.ArrowException, OSError) as error:
+            raise NotReady(f"footer cannot be read: {first_line(error)}") from None
 
 
 def parquet_units(
@@ -137,33 +154,28 @@ class TextShape:
 
 def text_shape(source: Source, file: Candidate, header: bool) -> TextShape:
     """Where the events begin (after byte order mark and header) and how long a line is on average."""
-    what = f"stream '{source.name}': file '{file.address}'"
-    place = locate(file.address)
-    try:
-        with place.filesystem.open_input_file(place.path) as handle:
-            head = handle.read(min(_PROBE, file.size))
-            if head[:4] == _MAGIC:
-                raise SourceError(f"{what} is a Parquet file", hint="use read_parquet")
-            first = 3 if head.startswith(b"\xef\xbb\xbf") else 0
-            if header:
-                while b"\n" not in head and len(head) < file.size and (more := handle.read(_PROBE)):
-                    head += more
-                newline = head.find(b"\n", first)
-                first = newline + 1 if newline >= 0 else file.size
-    except OSError as error:
-        raise SourceError(f"{what} cannot be read: {first_line(error)}", hint="check its permissions") from None
+    with _opened(file) as handle:
+        head = handle.read(min(_PROBE, file.size))
+        if head[:4] == _MAGIC:
+            what = f"stream '{source.name}': file '{file.address}'"
+            raise SourceError(f"{what} is a Parquet file", hint="use read_parquet")
+        first = 3 if head.startswith(b"\xef\xbb\xbf") else 0
+        if header:
+            while b"\n" not in head and len(head) < file.size and (more := handle.read(_PROBE)):
+                head += more
+            newline = head.find(b"\n", first)
+            first = newline + 1 if newline >= 0 else file.size
     lines = head.count(b"\n", first)
     return TextShape(first, max(1.0, (len(head) - first) / lines) if lines else float(max(1, file.size)))
 
 
 def text_units(file: Candidate, position: int, step: int | None) -> Iterator[Unit]:
     """Runs of whole lines from a byte offset on, each of about `step` bytes; one unit if `step` is None."""
-    place = locate(file.address)
     if step is None:
         if position < file.size:
             yield _text_unit(position, file.size)
         return
-    with place.filesystem.open_input_file(place.path) as handle:
+    with _opened(file) as handle:
         while position < file.size:
             stop = _line_end(handle, min(file.size, position + max(1, step)), file.size)
             yield _text_unit(position, stop)
@@ -191,12 +203,12 @@ def _line_end(handle: Any, position: int, size: int) -> int:
 
 def packed_units(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> list[tuple[Candidate, list[Unit]]]:
     """Adjacent units of one file joined, so that every task gets about one split of about the same size."""
-    weights = [0 if u.spared else max(1, u.bytes) for _, u in taken]
+    weights = [0 if u.spared or u.unreadable else max(1, u.bytes) for _, u in taken]
     total = sum(weights)
     found: list[tuple[Candidate, list[Unit]]] = []
     before, slot_before = 0, -1
     for (file, unit), weight in zip(taken, weights):
-        slot = slot_before if unit.spared else (2 * before + weight) * parallelism // (2 * total)
+        slot = slot_before if not weight else (2 * before + weight) * parallelism // (2 * total)
         before += weight
         if (
             found
@@ -210,3 +222,30 @@ def packed_units(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> l
             found.append((file, [unit]))
         slot_before = slot
     return found
+
+
+def split_of(stream: str, format: str, file: Candidate, units: Sequence[Unit], ordinal: int, last: bool) -> Split:
+    """Neighbouring units of one file as a split; its ticks are known if those of all its units are."""
+    highs = [u.high for u in units if u.high is not None]
+    lows = [u.low for u in units if u.low is not None]
+    exact = len(highs) == len(units)
+    start, stop = units[0].start, units[-1].stop
+    return Split(
+        stream=stream,
+        partition=file.partition,
+        ordinal=ordinal,
+        path=file.address,
+        format=format,
+        start=start,
+        stop=stop,
+        rows=None if units[0].rows is None else stop - start,
+        bytes=sum(u.bytes for u in units),
+        size=file.size,
+        mtime_ns=file.mtime_ns,
+        row_groups=tuple(dict.fromkeys(u.group for u in units if u.group is not None)),
+        low=min(lows) if exact else None,
+        high=max(highs) if exact else None,
+        last=last,
+        spared=units[0].spared,
+        unreadable=units[0].unreadable,
+    )

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from penstock.algebra.arrival import in_any_order
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.source import Disorder, Files
+from penstock.algebra.source import Disorder, Files, WhenAll
 from penstock.engine.source.cut import (
     Budget,
     NotReady,
     TextShape,
     Unit,
+    Vanished,
     packed_units,
     parquet_footer,
     parquet_units,
+    split_of,
     text_shape,
     text_units,
 )
@@ -28,6 +29,7 @@ from penstock.engine.source.footer import Footer
 from penstock.engine.source.guard import can_spare
 from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps, joined
+from penstock.engine.source.unreadable import PASSED_OVER, Unreadable
 from penstock.errors import SourceError, UserError
 
 # Below this size a run of lines is not worth a task of its own.
@@ -65,7 +67,8 @@ class FilesReader:
     read again from there after a crash.
 
     Row groups that nobody wants become splits too, spared ones: they are ticked off as if they had been read, and their
-    place in the order is where their maximum counts.
+    place in the order is where their maximum counts. Files that are passed over because they cannot be read are splits
+    for the same reason.
     """
 
     def __init__(self, source: Source, files: Files, folder: Listed | None = None) -> None:
@@ -75,6 +78,8 @@ class FilesReader:
         self._folder: Listed = folder if folder is not None else Folder(source.name, files)
         self._options = dict(files.options)
         self._settle = float(self._options.get("settle", 1.0))
+        patience = self._settle if "settle" in self._options or files.format != "parquet" else None
+        self.unreadable = Unreadable(source.name, self._options.get("on_unreadable", "wait"), patience)
         self._done: dict[str, tuple[int, int]] = {}
         self._finished = 0
         self._begun: dict[str, Begun] = {}
@@ -84,9 +89,10 @@ class FilesReader:
         self._delta: list[list[Any]] = []
         self._touched: set[str] = set()
         self._footers: dict[str, tuple[int, int, Footer | TextShape]] = {}
-        self._seen: dict[str, tuple[int, int, float]] = {}
+        self._unread: frozenset[str] = frozenset()
         self._only: frozenset[str] | None = None
         self._any_order = in_any_order(source.promises)
+        self._one_order = any(isinstance(p, WhenAll) for p in source.promises)
         self.concerned: tuple[Pattern, ...] | None = None
 
     @property
@@ -96,9 +102,9 @@ class FilesReader:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is nothing left to read now. Files that are not whole yet do not count."""
-        files = self._in_order(self._pending(settled=True), ())
-        return next(self._next_units(files, Budget(1, None, 1), ()), None) is None
+        """Whether everything that is there has been planned: nothing is left to read, and nothing waits."""
+        files = self._in_order(self._pending(), ())
+        return next(self._next_units(files, Budget(1, None, 1), (), True), None) is None and not self.waiting
 
     def plan(
         self,
@@ -116,9 +122,10 @@ class FilesReader:
         """
         budget = Budget(max_rows, max_bytes, max(1, parallelism))
         prefer = prefer if self._any_order else ()
-        files = self._in_order(self._pending(settled), prefer)
-        taken = list(self._next_units(files, budget, guard if can_spare(self.source.promises) else ()))
-        self.concerned = self._concerned({file.name: file for file, unit in taken if not unit.spared}.values(), guard)
+        files = self._in_order(self._pending(), prefer)
+        taken = list(self._next_units(files, budget, guard if can_spare(self.source.promises) else (), settled))
+        read = {file.name: file for file, unit in taken if not unit.spared and not unit.unreadable}
+        self.concerned = self._concerned(read.values(), guard)
         if prefer:
             # Among themselves in the order of the file, so that neighbours make one split.
             place = {file.name: i for i, (file, _) in reversed(list(enumerate(taken)))}
@@ -146,9 +153,9 @@ class FilesReader:
             self._ordinals[split.partition] = split.ordinal + 1
             self._touched.add(split.partition)
             if split.last:
-                self._finish(name, split.size, split.mtime_ns)
+                self._finish(name, PASSED_OVER if split.unreadable else split.size, split.mtime_ns)
                 self._footers.pop(name, None)
-                self._seen.pop(name, None)
+                self.unreadable.forget(name)
             else:
                 taken = joined(self._taken(name), split.start, split.stop)
                 self._begun[name] = Begun(split.size, split.mtime_ns, taken)
@@ -199,6 +206,7 @@ class FilesReader:
     def fix(self) -> None:
         """Take what is there now for everything there is: a bounded run ends even if files keep coming."""
         self._only = frozenset(c.name for c in self._folder.candidates())
+        self._unread = self._only - self._done.keys()
 
     def _begun_json(self, names: Iterable[str]) -> list[list[Any]]:
         found = ((n, self._begun[n]) for n in sorted(names))
@@ -211,7 +219,7 @@ class FilesReader:
         # A name is the address below the folder; kept short because every epoch writes it down.
         return self._folder.name_of(split.path)
 
-    def _pending(self, settled: bool) -> Iterator[Candidate]:
+    def _pending(self) -> Iterator[Candidate]:
         """Files still to be read, those read in part first; checks that files already read are as they were."""
         listed = self._folder.candidates()
         if not listed and not self._done and not self._begun and not self._options.get("wait", False):
@@ -232,7 +240,7 @@ class FilesReader:
                 begun.append(c)
             if before is None:
                 todo.append(c)
-            elif before != (c.size, c.mtime_ns):
+            elif before != (c.size, c.mtime_ns) and before[0] != PASSED_OVER:
                 raise SourceError(
                     f"stream '{self.source.name}': file '{c.address}' changed after it was read",
                     hint="write new events to a new file",
@@ -242,26 +250,16 @@ class FilesReader:
                 f"stream '{self.source.name}': file '{min(gone)}' is gone, but only a part of it was read",
                 hint="put it back",
             )
+        names = frozenset(c.name for c in todo)
+        for name in sorted(self._unread - names - self._done.keys() - self._begun.keys()):
+            self.unreadable.vanished(name)
+        self._unread = names
         yield from begun
-        for c in todo:
-            if self._ready(c, settled):
-                yield c
+        yield from todo
 
-    def _ready(self, c: Candidate, settled: bool) -> bool:
-        if self.files.format == "parquet":
-            return True  # the footer tells
-        if c.size == 0:
-            return False
-        if settled or self._settle <= 0:
-            return True
-        now = time.monotonic()
-        seen = self._seen.get(c.name)
-        if seen is None or seen[:2] != (c.size, c.mtime_ns):
-            seen = self._seen[c.name] = (c.size, c.mtime_ns, now)
-        if now - seen[2] >= self._settle or time.time() - c.mtime_ns / 1e9 >= self._settle:
-            return True
-        self.waiting = (*self.waiting, (c.address, "still being written"))
-        return False
+    def _is_settled(self, c: Candidate, settled: bool) -> bool:
+        """Whether nobody writes any more, as far as can be seen: text does not show where it ends."""
+        return settled or self.files.format == "parquet" or self.unreadable.is_quiet(c, self._settle)
 
     def _in_order(self, files: Iterator[Candidate], prefer: tuple[Pattern, ...]) -> Iterator[Wanted]:
         """Files in the order in which they are to be read; with row groups where only some of them have their turn."""
@@ -270,8 +268,8 @@ class FilesReader:
             for file in islice(files, _LOOKED_AHEAD):
                 try:
                     footer = self._shape(file)
-                except NotReady as why:
-                    self.waiting = (*self.waiting, (file.address, str(why)))
+                except (NotReady, Vanished):
+                    turns[-1].append((file, None))  # what is wrong with it is told when its turn comes
                     continue
                 if not isinstance(footer, Footer) or not footer.rows:
                     turns[-1].append((file, None))
@@ -285,21 +283,39 @@ class FilesReader:
         yield from ((file, None) for file in files)
 
     def _next_units(
-        self, files: Iterator[Wanted], budget: Budget, guard: tuple[Pattern, ...]
+        self, files: Iterator[Wanted], budget: Budget, guard: tuple[Pattern, ...], settled: bool
     ) -> Iterator[tuple[Candidate, Unit]]:
         spared: set[str] = set()
+        held: set[str] = set()
         for file, groups in files:
             if budget.is_spent() or (budget.is_limited and len(spared) >= _MOST_SPARED):
                 return
-            try:
-                units, per_row = self._units(file, groups, budget, guard)
-            except NotReady as why:
-                self.waiting = (*self.waiting, (file.address, str(why)))
+            if file.partition in held:
                 continue
-            empty = True
-            for unit in units:
-                empty = False
-                if unit.spared:
+            try:
+                if not self._is_settled(file, settled):
+                    raise NotReady("still being written")
+                if not file.size and self.files.format != "parquet":
+                    continue  # nothing in it; should there be something later, it is read then
+                units, per_row = self._units(file, groups, budget, guard)
+                first = next(units, None)
+            except Vanished:
+                self.unreadable.vanished(file.name)
+                self._unread -= {file.name}
+                continue
+            except (NotReady, SourceError) as why:
+                if (unit := self._passed_over(file, why, settled)) is None:
+                    self.waiting = (*self.waiting, (file.address, str(why)))
+                    if self._one_order:
+                        return
+                    held.update(() if self._any_order else (file.partition,))
+                    continue
+                first, units, per_row = unit, iter(()), 1.0
+            empty = first is None
+            for unit in units if first is None else chain((first,), units):
+                if unit.unreadable:
+                    pass
+                elif unit.spared:
                     spared.add(file.name)
                 elif not budget.take(unit, int(unit.bytes / per_row)):
                     return
@@ -309,6 +325,17 @@ class FilesReader:
             if empty and groups is None:
                 # No split will ever name it, so it is ticked off here.
                 self._finish(file.name, file.size, file.mtime_ns)
+
+    def _passed_over(self, file: Candidate, why: NotReady | SourceError, settled: bool) -> Unit | None:
+        """What stands for a file, or the rest of it, that is passed over; None if it is waited for."""
+        if isinstance(why, SourceError) and self.unreadable.policy != "skip":
+            raise why  # another kind of file: waiting does not help
+        text = why.message if isinstance(why, SourceError) else str(why)
+        if not self._is_settled(file, settled) or not self.unreadable.passes_over(file, text, settled):
+            return None
+        taken = self._taken(file.name)
+        at = taken[-1][1] if taken else 0
+        return Unit(at, at, 0, 0, None, None, None, unreadable=text)
 
     def _units(
         self, file: Candidate, groups: Collection[int] | None, budget: Budget, guard: tuple[Pattern, ...]
@@ -337,6 +364,8 @@ class FilesReader:
         return lambda index: exact[index] and footer.statistics.is_certain(index, guard)
 
     def _shape(self, file: Candidate) -> Footer | TextShape:
+        if (why := self.unreadable.trouble(file)) is not None:
+            raise NotReady(why)
         known = self._footers.get(file.name)
         if known is not None and known[:2] == (file.size, file.mtime_ns):
             return known[2]
@@ -356,33 +385,13 @@ class FilesReader:
         for file, units in taken:
             ordinal = ordinals.get(file.partition, 0)
             ordinals[file.partition] = ordinal + 1
+            if units[0].unreadable:
+                splits.append(split_of(self.source.name, self.files.format, file, units, ordinal, last=True))
+                continue
             before = read.get(file.name) or self._taken(file.name)
             read[file.name] = joined(before, units[0].start, units[-1].stop)
             shape = self._shape(file)
             whole = (0, shape.rows) if isinstance(shape, Footer) else (shape.first_byte, file.size)
-            splits.append(self._split(file, units, ordinal, last=not any(gaps(read[file.name], *whole))))
+            last = not any(gaps(read[file.name], *whole))
+            splits.append(split_of(self.source.name, self.files.format, file, units, ordinal, last))
         return tuple(splits)
-
-    def _split(self, file: Candidate, units: Sequence[Unit], ordinal: int, last: bool) -> Split:
-        highs = [u.high for u in units if u.high is not None]
-        lows = [u.low for u in units if u.low is not None]
-        exact = len(highs) == len(units)
-        start, stop = units[0].start, units[-1].stop
-        return Split(
-            stream=self.source.name,
-            partition=file.partition,
-            ordinal=ordinal,
-            path=file.address,
-            format=self.files.format,
-            start=start,
-            stop=stop,
-            rows=None if units[0].rows is None else stop - start,
-            bytes=sum(u.bytes for u in units),
-            size=file.size,
-            mtime_ns=file.mtime_ns,
-            row_groups=tuple(dict.fromkeys(u.group for u in units if u.group is not None)),
-            low=min(lows) if exact else None,
-            high=max(highs) if exact else None,
-            last=last,
-            spared=units[0].spared,
-        )

@@ -74,6 +74,7 @@ def _balanced(chains: Sequence[list[Split]], tasks: int) -> list[list[Split]]:
 
 def plan_tasks(state: PromiseState, splits: Sequence[Split], tasks: int) -> list[list[tuple[Split, Known | None]]]:
     """`assign` and `plan_known` together: for each task its splits and what is known in front of each."""
+    splits = [s for s in splits if not s.unreadable]
     known = {(s.partition, s.ordinal): k for s, k in zip(splits, plan_known(state, splits))}
     return [[(s, known[s.partition, s.ordinal]) for s in task] for task in assign(splits, tasks, state.promises)]
 

@@ -206,6 +206,7 @@ class GeneratedReader:
         self.source = source
         self.reader = reader
         self.waiting: tuple[tuple[str, str], ...] = ()
+        self.unreadable: None = None
         self.concerned: tuple[Pattern, ...] | None = None
         self._next = [0] * reader.partitions
         self._ordinals = [0] * reader.partitions

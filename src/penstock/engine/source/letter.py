@@ -25,6 +25,7 @@ LATE = "late"
 FORBIDDEN = "forbidden"
 MALFORMED = "malformed"
 PACED = "paced"
+UNREADABLE = "unreadable"
 
 
 def letters(

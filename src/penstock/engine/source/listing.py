@@ -12,6 +12,7 @@ from penstock.engine.source.files import FilesReader
 from penstock.engine.source.generate import GeneratedReader
 from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.split import Split
+from penstock.engine.source.unreadable import Unreadable
 from penstock.errors import UserError
 
 
@@ -23,7 +24,11 @@ class SourceReader(Protocol):
     """
 
     waiting: tuple[tuple[str, str], ...]
-    """Files that are not whole yet, each with the reason."""
+    """Files that are not whole yet or cannot be read, each with the reason."""
+
+    @property
+    def unreadable(self) -> Unreadable | None:
+        """What it does at files that cannot be read; None if it reads no files."""
 
     @property
     def partitions(self) -> tuple[str, ...]: ...

@@ -38,7 +38,7 @@ from penstock.engine.source.rows import Rows
 from penstock.engine.source.split import Split
 from penstock.engine.source.text import read_csv, read_json
 from penstock.engine.source.ticks import Ticks
-from penstock.errors import PenstockError, SchemaError, SourceError, did_you_mean
+from penstock.errors import PenstockError, SchemaError, SourceError, UnreadableError, did_you_mean
 
 _NULL = " is null"
 _UNHEARD = f"; there is a field '{PUNCTUATION}': if this is a punctuation, declare .punctuated() on the stream"
@@ -124,10 +124,7 @@ def read(
         raise
     except (OSError, pa.ArrowException) as error:
         _unchanged(split, "changed while it was read")
-        raise SourceError(
-            f"stream '{split.stream}': file '{split.path}' cannot be read: {first_line(error)}",
-            hint="is it damaged? Move it away or write it again",
-        ) from None
+        raise UnreadableError(split.stream, split.path, split.size, split.mtime_ns, first_line(error)) from None
     _unchanged(split, "changed while it was read")
     return _sorted_out(split, schema, names, rows, in_band)
 

@@ -17,7 +17,8 @@ class Split:
     `start` and `stop` are row numbers for Parquet and the generator, byte offsets for text. `low` and `high` are the
     exact least and greatest tick of the attribute whose disorder is promised (else the first time attribute); they
     are None where that is not known without reading. `last` says that nothing of the file is left behind it. What is
-    `spared` is not read: nobody wants a row of it, and `high` says all that its rows would have told.
+    `spared` is not read: nobody wants a row of it, and `high` says all that its rows would have told. `unreadable` says
+    why what is left of the file is passed over, with a dead letter in its place.
 
     >>> s = Split("traffic", "", 0, "a.parquet", "parquet", 0, 10, 10, 400, 400, 1, (0,), None, 7, last=True)
     >>> Split.from_json(s.to_json()) == s
@@ -40,6 +41,7 @@ class Split:
     high: int | None = None
     last: bool = False
     spared: bool = False
+    unreadable: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "row_groups": list(self.row_groups)}

@@ -23,7 +23,7 @@ from penstock.engine.source.rows import Rows
 from penstock.engine.source.split import Split
 from penstock.engine.source.textcast import cast_texts
 from penstock.engine.source.ticks import Ticks
-from penstock.errors import SchemaError, SourceError, did_you_mean
+from penstock.errors import SchemaError, UnreadableError, did_you_mean
 
 _BLOCK = 1 << 16
 # Types that the JSON reader converts exactly as `cast_texts` does; the others are read as text.
@@ -107,8 +107,12 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
             ),
         )
     except pa.ArrowInvalid as error:
-        raise SourceError(
-            f"stream '{split.stream}': file '{split.path}' is no CSV: {first_line(error)}",
+        raise UnreadableError(
+            split.stream,
+            split.path,
+            split.size,
+            split.mtime_ns,
+            f"it is no CSV: {first_line(error)}",
             hint="quotes that never close? Values with newlines need multiline=True",
         ) from None
     typed = _typed(schema, in_band)
