@@ -144,6 +144,9 @@ def test_snapshots(checkpoint: Checkpoint) -> None:
         checkpoint.snapshot(32)
 
 
+ORPHANS = ["state/op/0/000007-0-3f9c0a1b2c3d.arrow", "results/000007-b1000-3f9c0a1b2c3d.arrow"]
+
+
 def test_the_sweep_takes_what_nobody_names(checkpoint: Checkpoint) -> None:
     for epoch in range(1, 8):
         checkpoint.write_plan(EpochPlan(epoch))
@@ -151,13 +154,15 @@ def test_the_sweep_takes_what_nobody_names(checkpoint: Checkpoint) -> None:
     last = write(checkpoint, 8, "state/op/0/kept")
     for epoch in (8, 9):
         checkpoint.write_plan(EpochPlan(epoch))
-    others = ["state/op/0/orphan", "results/7", "epochs/.x.1.partial", "inbox/s/.x.1.partial", "inbox/s/x", "mine.txt"]
+    others = [*ORPHANS, "epochs/.x.1.partial", "inbox/s/.x.1.partial", "inbox/s/x", "mine.txt", "my.partial"]
+    others += ["state/cities.csv", "results/report.pdf", "state/op/0/notes.txt", "epochs/x.commit.json"]
+    others += ["epochs/a.plan.json", "snapshots/old.json", "snapshots/notes.txt", "control/x.json", "tables/t/mine"]
     for name in ("results/8", *others):
         checkpoint.storage.write(name, b"")
     checkpoint.write_snapshot(32, {})
     found = checkpoint.sweep(named_by(last), last)
-    assert {"state/op/0/orphan", "results/7", "epochs/000005.commit.json", "snapshots/000032.json"} <= set(found)
+    assert {*ORPHANS, "epochs/000005.commit.json", "snapshots/000032.json"} <= set(found)
     records = [f"epochs/{e:06d}.{kind}.json" for e in (6, 7, 8) for kind in ("commit", "plan")]
     kept = {*records, "epochs/000009.plan.json", "state/op/0/kept", "results/8", *others[3:]}
-    assert set(checkpoint.storage.tree()) == kept
+    assert set(checkpoint.storage.tree()) == kept, "what has other names is not Penstock's to delete"
     assert checkpoint.sweep(named_by(last), last) == []

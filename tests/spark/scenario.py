@@ -254,6 +254,7 @@ def orphans(home: Path) -> list[str]:
         f"epochs/{e:06d}.{kind}.json" for e in range(last.epoch - 2, last.epoch + 1) for kind in ("plan", "commit")
     }
     named |= {"dead_letters/_penstock/owner.json", f"snapshots/{last.snapshot:06d}.json"}
-    left = [n for n in storage.tree() if n not in named and not n.startswith("dead_letters/part-")]
+    ours = ("dead_letters/part-", "published/")
+    left = [n for n in storage.tree() if n not in named and not n.startswith(ours)]
     sink = Storage.at(str(home / "out"))
     return left + [n for n in sink.tree() if n != "_penstock/owner.json" and not n.startswith("part-")]

@@ -23,7 +23,8 @@ from penstock.engine.contract_record import read_contract
 from penstock.engine.control_log import ControlLog
 from penstock.engine.lock import is_held
 from penstock.engine.progress import Guard, Receipt, inside
-from penstock.engine.run import BESIDE_SINK, Run
+from penstock.engine.reservation import BESIDE_SINK
+from penstock.engine.run import Run
 from penstock.engine.storage import Storage, unseal
 from penstock.engine.trail import CLIENT, Stop, Trail
 from penstock.errors import CheckpointError, UserError, did_you_mean

@@ -22,6 +22,16 @@ from typing import Any
 
 from penstock.algebra.plan import Plan
 from penstock.engine.fault import reach
+from penstock.engine.names import (
+    RECORD,
+    SNAPSHOT,
+    STAGING,
+    ForeignNameError,
+    check_names,
+    check_plain,
+    is_ours,
+    is_partial,
+)
 from penstock.engine.state import Units, run_names, units_from_json, units_to_json
 from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
@@ -85,8 +95,23 @@ class Manifest:
         return body
 
     @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Manifest:
-        body = dict(body)
+    def from_json(cls, body: dict[str, Any], record: str = "a manifest") -> Manifest:
+        """A manifest from its record, which may have been changed by anybody: every name in it is looked at."""
+        try:
+            made = cls._made(dict(body))
+            check_names(run_names(made.units), ("state/",), record)
+            check_plain((k.operator for k in made.units), "", record)
+            check_names((o.staged for o in made.outputs), (f"{STAGING}/", "results/"), record)
+            check_plain((o.final for o in made.outputs), "part-", record)
+            numbers = (made.epoch, made.snapshot, made.control)
+            if not all(type(n) is int for n in numbers):
+                raise ValueError(numbers)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise CheckpointError(f"{record} is not a manifest ({type(error).__name__}: {error})") from error
+        return made
+
+    @classmethod
+    def _made(cls, body: dict[str, Any]) -> Manifest:
         body["units"] = units_from_json(body["units"])
         body["outputs"] = tuple(Output(**o) for o in body["outputs"])
         body["ended"] = tuple(body["ended"])
@@ -110,7 +135,7 @@ class Checkpoint:
 
     def check(self, plan: Plan) -> int | None:
         """Refuse a checkpoint that does not fit the plan, and change nothing. Its buckets, or None if it is new."""
-        fresh = not self._epochs("commit")
+        fresh = self.is_fresh
         if not self.storage.exists("meta.json"):
             if fresh:
                 return None
@@ -120,6 +145,8 @@ class Checkpoint:
             )
         try:
             meta = unseal(self.storage.read("meta.json"), f"{self.storage.url}/meta.json")
+            if not isinstance(meta, dict) or not {"format", "version", "buckets", "plan"} <= meta.keys():
+                raise CheckpointError(f"{self.storage.url}/meta.json is not the record of a query")
         except CheckpointError as error:
             if fresh:
                 return None  # Torn while the checkpoint was made: nothing has happened yet.
@@ -140,6 +167,11 @@ class Checkpoint:
             )
         return int(meta["buckets"])
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether no epoch has happened."""
+        return not self._epochs("commit")
+
     def latest(self) -> Manifest | None:
         """The newest manifest, or the one before it if that is torn: a crash before its epoch happened.
 
@@ -148,13 +180,17 @@ class Checkpoint:
         names = self._epochs("commit")
         if not names:
             return None
-        newest = int(names[-1].split(".")[0])
+        newest = _number(names[-1])
         try:
             return self._manifest(newest)
+        except ForeignNameError:
+            raise
         except CheckpointError as error:
             damage = error.message
         try:
             before = self._manifest(newest - 1) if newest > 1 else None
+        except ForeignNameError:
+            raise
         except (CheckpointError, FileNotFoundError):
             raise CheckpointError(
                 f"checkpoint '{self.storage.url}': neither of its last two manifests is whole ({damage})",
@@ -178,7 +214,10 @@ class Checkpoint:
 
     def _manifest(self, epoch: int) -> Manifest:
         name = f"epochs/{epoch:06d}.commit.json"
-        return Manifest.from_json(unseal(self.storage.read(name), name))
+        made = Manifest.from_json(unseal(self.storage.read(name), name), name)
+        if made.epoch != epoch:
+            raise CheckpointError(f"{name} is the manifest of epoch {made.epoch}")
+        return made
 
     def has_record(self, epoch: int) -> bool:
         """Whether there is a manifest of an epoch, whole or not."""
@@ -186,14 +225,14 @@ class Checkpoint:
 
     def plans_after(self, epoch: int) -> list[EpochPlan]:
         """The plans of later epochs that are whole."""
-        numbers = (int(n.split(".")[0]) for n in self._epochs("plan"))
+        numbers = map(_number, self._epochs("plan"))
         plans = (self.plan_of(n) for n in numbers if n > epoch)
         return [p for p in plans if p is not None]
 
     def forget_plans(self, after: int) -> None:
         """Delete the plans of later epochs: they go on from something that will now come out differently."""
         for name in self._epochs("plan"):
-            if int(name.split(".")[0]) > after:
+            if _number(name) > after:
                 self.storage.delete(f"epochs/{name}")
 
     def plan_of(self, epoch: int) -> EpochPlan | None:
@@ -201,13 +240,18 @@ class Checkpoint:
         if not self.storage.exists(name):
             return None
         try:
-            return EpochPlan(**unseal(self.storage.read(name), name))
-        except CheckpointError:
+            plan = EpochPlan(**unseal(self.storage.read(name), name))
+            check_names(plan.tables.values(), ("tables/",), name)
+            check_plain(plan.heard.get("requests", ()), "", name)
+        except ForeignNameError:
+            raise
+        except (CheckpointError, TypeError, AttributeError):
             return None  # Torn while being written: the epoch never began.
+        return plan
 
     def tables_named(self) -> list[dict[str, str]]:
         """The snapshots of tables that each plan still there names."""
-        plans = [self.plan_of(int(n.split(".")[0])) for n in self._epochs("plan")]
+        plans = [self.plan_of(_number(n)) for n in self._epochs("plan")]
         return [p.tables for p in plans if p is not None]
 
     def snapshot(self, epoch: int) -> dict[str, Any]:
@@ -249,30 +293,38 @@ class Checkpoint:
         reach("retired")
 
     def retire_snapshots(self, newest: int) -> None:
-        for name in self.storage.names("snapshots"):
-            if int(name.split(".")[0]) < newest - SNAPSHOT_EVERY:
+        for name in self._snapshots():
+            if _number(name) < newest - SNAPSHOT_EVERY:
                 self.storage.delete(f"snapshots/{name}")
 
     def sweep(self, keep: set[str], manifest: Manifest) -> list[str]:
         """Delete every file of state and results that is not named in `keep`; returns their names.
 
-        Records that a crash kept from being retired go too.
+        Records that a crash kept from being retired go too. What is not named as Penstock names files is left alone.
         """
-        orphans = [name for folder in ("state", "results") for name in self.storage.tree(folder) if name not in keep]
+        files = [name for folder in ("state", "results", "rehearsal") for name in self.storage.tree(folder)]
+        orphans = [name for name in files if name not in keep and is_ours(name)]
         for kind in ("plan", "commit"):
-            orphans += [f"epochs/{n}" for n in self._epochs(kind) if int(n.split(".")[0]) <= manifest.epoch - KEEP]
-        for name in self.storage.names("snapshots"):
-            if not name.startswith(".") and not -SNAPSHOT_EVERY <= int(name.split(".")[0]) - manifest.snapshot <= 0:
+            orphans += [f"epochs/{n}" for n in self._epochs(kind) if _number(n) <= manifest.epoch - KEEP]
+        for name in self._snapshots():
+            if not -SNAPSHOT_EVERY <= _number(name) - manifest.snapshot <= 0:
                 orphans.append(f"snapshots/{name}")
         # An inbox belongs to Spark's own query, and messages come from anywhere: they may be written right now.
-        others = ("inbox/", "control/requests/")
-        partial = [n for n in self.storage.tree() if n.endswith(".partial") and not n.startswith(others)]
+        partial = [n for n in self.storage.tree() if is_partial(n) and not n.startswith("control/requests/")]
         for name in (*orphans, *partial):
             self.storage.delete(name)
         return orphans
 
     def _epochs(self, kind: str) -> list[str]:
-        return [n for n in self.storage.names("epochs") if n.endswith(f".{kind}.json") and not n.startswith(".")]
+        found = (m for n in self.storage.names("epochs") if (m := RECORD.fullmatch(n)) and m[2] == kind)
+        return sorted((m[0] for m in found), key=_number)
+
+    def _snapshots(self) -> list[str]:
+        return [n for n in self.storage.names("snapshots") if SNAPSHOT.fullmatch(n)]
+
+
+def _number(name: str) -> int:
+    return int(name.partition(".")[0])
 
 
 def named_by(manifest: Manifest) -> set[str]:

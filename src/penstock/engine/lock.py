@@ -42,8 +42,14 @@ class Lock:
 
     def _acquire_local(self) -> None:
         path = Path(self.storage.path("lock"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("a+")
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot write to checkpoint '{self.storage.url}': {error}",
+                hint="name a folder that can be written to: start(…, checkpoint=…) or --checkpoint",
+            ) from error
         free = _flock(file, fcntl.LOCK_EX)
         if not free:
             time.sleep(MOMENT)

@@ -6,8 +6,6 @@ The epochs run in a thread of their own. Ctrl-C, or leaving the `with` block, le
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 import threading
 import time
 from collections import deque
@@ -27,13 +25,12 @@ from penstock.engine.admission import Admission
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.contract_record import record_contract
 from penstock.engine.epoch import Driver
-from penstock.engine.lock import Lock
 from penstock.engine.progress import Progress
+from penstock.engine.reservation import reserve
 from penstock.engine.settings import TUNABLE, Settings, check_setting
 from penstock.engine.sink import Target
-from penstock.engine.sink.target import BoundTarget, FileTarget
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
-from penstock.engine.storage import Storage, below, seal, unseal
+from penstock.engine.storage import Storage, below
 from penstock.engine.talking import Talking
 from penstock.engine.unread import check_unread
 from penstock.engine.watch_bounds import watching
@@ -43,8 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TriggerName = Literal["once", "available_now"]
-#: Where a file sink keeps its checkpoint, if the user names no other place.
-BESIDE_SINK = "_penstock/checkpoint"
 
 
 @dataclass(frozen=True)
@@ -102,32 +97,27 @@ class Run(Talking):
         checkpoint: str | None,
         dead_letters: str | None,
         settings: Settings,
-        spark: SparkSession,
+        spark: SparkSession | Callable[[], SparkSession],
         listener: Callable[[Progress], None] | None = None,
         admission: Admission | None = None,
         feedback: Sequence[str] = (),
     ) -> None:
         self.target = target
         self.trigger = trigger
-        self.spark = spark
         self.history: deque[Progress] = deque(maxlen=10_000)
         self._listener = listener
         self._stop = threading.Event()
         self._error: BaseException | None = None
-        self._temporary: str | None = None
         self._letters: pa.Table | None = None
         self._plan = Plan.of(Sink((operator,), operator.schema, target=target))
         self._watch = watching(self._plan)
-        if checkpoint is None:
-            checkpoint = self._default_checkpoint(target)
-        storage = Storage.at(checkpoint)
+        self._held = reserve(self._plan, target, checkpoint=checkpoint, dead_letters=dead_letters, settings=settings)
+        self._targets, storage = self._held.targets, self._held.storage
         self.checkpoint = storage
-        storage.make()
-        self._lock = Lock(storage)
-        self._lock.acquire()
         self._inboxes: list[Any] = []
         try:
-            self._targets = self._bind(target, storage, dead_letters)
+            # Only now: whoever is refused should not have to wait for Spark.
+            self.spark = spark = spark() if callable(spark) else spark
             if trigger.kind == "once":
                 settings = Settings(**{**vars(settings), "max_rows": None, "max_bytes": None})
             paths = self._open_inboxes(storage)
@@ -155,24 +145,6 @@ class Run(Talking):
         self._thread = threading.Thread(target=self._loop, name="penstock-epochs", daemon=True)
         self._thread.start()
 
-    def _default_checkpoint(self, target: Target) -> str:
-        if target.home is not None:
-            return below(target.home, BESIDE_SINK)
-        self._temporary = tempfile.mkdtemp(prefix="penstock-")
-        return self._temporary
-
-    def _bind(self, target: Target, storage: Storage, dead_letters: str | None) -> dict[str, BoundTarget]:
-        (sink,) = self._plan.sinks
-        Checkpoint(storage).check(self._plan)  # Before any folder is claimed in its name.
-        letters = FileTarget(dead_letters or below(storage.url, "dead_letters"), "parquet")
-        bound = {sink.id: target.bind(sink.id, storage), "dead": letters.bind("dead", storage)}
-        if bound[sink.id].staging.storage.base == bound["dead"].staging.storage.base != storage.base:
-            raise UserError(f"dead_letters='{dead_letters}' is the folder of the results", hint="name another folder")
-        identity = _identity(storage)
-        for each in bound.values():
-            each.claim(identity)
-        return bound
-
     def _open_inboxes(self, storage: Storage) -> dict[str, str]:
         paths: dict[str, str] = {}
         for node in self._plan.sources:
@@ -198,7 +170,7 @@ class Run(Talking):
                 for inbox in self._inboxes:
                     inbox.check()
                 began = time.monotonic()
-                self._lock.check()
+                self._held.lock.check()
                 worked = self.driver.step()
                 if self.trigger.kind == "once" or (self.trigger.bounded and not worked):
                     check_unread(self.driver.readers)
@@ -225,13 +197,11 @@ class Run(Talking):
         for inbox in self._inboxes:
             with contextlib.suppress(Exception):
                 inbox.stop()
-        for target in getattr(self, "_targets", {}).values():
-            target.close()
-        self._lock.release()
-        if self._temporary is not None:
+        self._held.release()
+        if self._held.temporary:
             with contextlib.suppress(Exception):
                 self._letters = self.dead_letters()  # The folder goes, the letters stay.
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._held.discard()
 
     # --- for the user -------------------------------------------------------------------------------------------
 
@@ -318,15 +288,6 @@ class Run(Talking):
         except BaseException:
             if error is None:
                 raise
-
-
-def _identity(storage: Storage) -> str:
-    """The name a checkpoint goes by in the folders it writes to."""
-    import uuid
-
-    if not storage.exists("identity.json"):
-        storage.write("identity.json", seal({"id": uuid.uuid4().hex}))
-    return str(unseal(storage.read("identity.json"), "identity.json")["id"])
 
 
 def parse_trigger(trigger: Trigger | TriggerName | None, every: str | None) -> Trigger:

@@ -24,6 +24,8 @@ class Settings:
     compact_above: int = MANY
     rewrite_above: float = 0.5
     merge_above: int = MANY
+    #: Who may look into the folder of a checkpoint that is made: nobody else.
+    checkpoint_mode: int = 0o700
     fault: str | None = None
 
 
@@ -36,5 +38,7 @@ def check_setting(name: str, value: Any) -> None:
     if name in ("max_rows", "max_bytes", "buckets", "batch_rows", "merge_above") and value is not None:
         if not isinstance(value, int) or value < 1:
             raise UserError(f"setting {name}={value!r}", hint="a whole number of at least 1")
+    elif name == "checkpoint_mode" and (not isinstance(value, int) or value & ~0o777 or value & 0o700 != 0o700):
+        raise UserError(f"setting {name}={value!r}", hint="permissions such as 0o750; the owner needs all of them")
     elif name == "rewrite_above" and not (isinstance(value, int | float) and 0 <= value <= 1):
         raise UserError(f"setting {name}={value!r}", hint="a share between 0 and 1")

@@ -112,8 +112,13 @@ class Storage:
         return int(self.filesystem.get_file_info(self.path(name)).size or 0)
 
     def read(self, name: str) -> bytes:
-        with self.filesystem.open_input_stream(self.path(name)) as stream:
-            return bytes(stream.read())
+        try:
+            with self.filesystem.open_input_stream(self.path(name)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise CheckpointError(f"cannot read {self.path(name)}: {error}", hint="check what is there") from error
 
     def write(self, name: str, data: bytes, *, sync: bool = True) -> None:
         """Write whole or not at all, as far as the file system can."""
@@ -164,22 +169,32 @@ class Storage:
 
     def names(self, folder: str = "") -> list[str]:
         """The files directly in a folder, sorted; none if there is no such folder."""
-        selector = fs.FileSelector(self.path(folder), allow_not_found=True)
-        infos = self.filesystem.get_file_info(selector)
-        return sorted(i.base_name for i in infos if i.type == fs.FileType.File)
+        return sorted(i.base_name for i in self._infos(folder) if i.type == fs.FileType.File)
 
     def oldest_first(self, folder: str) -> list[str]:
         """The files directly in a folder in the order in which they were written."""
-        infos = self.filesystem.get_file_info(fs.FileSelector(self.path(folder), allow_not_found=True))
-        files = sorted((i.mtime_ns or 0, i.base_name) for i in infos if i.type == fs.FileType.File)
+        files = sorted((i.mtime_ns or 0, i.base_name) for i in self._infos(folder) if i.type == fs.FileType.File)
         return [name for _, name in files]
 
     def tree(self, folder: str = "") -> list[str]:
-        """All files below a folder, as names relative to this storage."""
-        selector = fs.FileSelector(self.path(folder), recursive=True, allow_not_found=True)
+        """All files below a folder, as names relative to this storage. Symbolic links to folders are not followed."""
         cut = len(self.base) + 1
-        infos = self.filesystem.get_file_info(selector)
-        return sorted(i.path[cut:] for i in infos if i.type == fs.FileType.File)
+        if self.local:
+            found = [f"{at}/{name}"[cut:] for at, _, names in os.walk(self.path(folder)) for name in names]
+        else:
+            found = [i.path[cut:] for i in self._infos(folder, recursive=True) if i.type == fs.FileType.File]
+        return sorted(found)
+
+    def _infos(self, folder: str, *, recursive: bool = False) -> list[fs.FileInfo]:
+        selector = fs.FileSelector(self.path(folder), recursive=recursive, allow_not_found=True)
+        try:
+            found: list[fs.FileInfo] = self.filesystem.get_file_info(selector)
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot list the folder {self.path(folder)}: {error}",
+                hint="move away what is there instead of a folder, or fix access to it",
+            ) from error
+        return found
 
 
 def seal(body: dict[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -73,7 +74,7 @@ class Stream(builder.Stream):
         every: str | None = None,
         checkpoint: str | None = None,
         dead_letters: str | None = None,
-        spark: SparkSession | None = None,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
         master: str | None = None,
         listener: Callable[[Progress], None] | None = None,
         allow_unbounded: str | None = None,
@@ -87,6 +88,9 @@ class Stream(builder.Stream):
 
         A query that would run until it is stopped, and keep state or hold results back for ever, is refused (see
         `check`), unless `allow_unbounded` says why that is fine. A bounded run gets a line in `warnings` instead.
+
+        Spark is started (or, if `spark` is a function, asked for) when it is clear that the query may run: that its
+        paths exist, its checkpoint is free and its own, and its sink too.
 
         `feedback` is told to the run before its first epoch; `run.feedback(…)` tells it more while it goes on.
         """
@@ -102,7 +106,7 @@ class Stream(builder.Stream):
         if spark is None:
             from penstock.engine.session import spark_session
 
-            spark = spark_session(master)
+            spark = partial(spark_session, master)
         return Run(
             self.operator,
             sink,

@@ -23,6 +23,7 @@ from penstock.algebra.operator import Source
 from penstock.algebra.source import Files
 from penstock.algebra.table import Framed, Table
 from penstock.algebra.types import type_text
+from penstock.engine.names import is_ours
 from penstock.engine.source.files import FilesReader
 from penstock.engine.source.fit import Fit, convert, fit
 from penstock.engine.source.folder import Folder
@@ -97,7 +98,7 @@ class TableKeeper:
     def sweep(self, storage: Storage, named: Iterable[Mapping[str, str]]) -> list[str]:
         """Delete the snapshots that none of the given plans names; returns their names."""
         live = self.live(named)
-        gone = [n for n in storage.tree("tables") if n not in live and not n.endswith(".partial")]
+        gone = [n for n in storage.tree("tables") if n not in live and is_ours(n)]
         for name in gone:
             storage.delete(name)
         return gone

@@ -14,7 +14,8 @@ import typer
 import penstock
 from penstock.algebra.pattern import Pattern
 from penstock.engine.admission import admit
-from penstock.engine.run import BESIDE_SINK, parse_trigger
+from penstock.engine.reservation import BESIDE_SINK
+from penstock.engine.run import parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
 from penstock.engine.storage import below

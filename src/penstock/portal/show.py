@@ -18,7 +18,7 @@ from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
 from penstock.engine.checkpoint import Checkpoint, Manifest
 from penstock.engine.keep import live_rows
-from penstock.engine.run import BESIDE_SINK
+from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.source.ticks import from_tick
 from penstock.engine.state import read_marks, read_run
 from penstock.engine.storage import Storage, unseal

@@ -94,10 +94,13 @@ class Watch:
     ) -> Run:
         """Start the query, show it until it ends, and return the run, which is over."""
         with self._shown():
-            if spark is None:
-                spark = self.start_spark(master, packed)
-            self.view.running()
-            run = query.start(sink, spark=spark, listener=self._hear, **options)
+
+            def ready() -> SparkSession:
+                session = self.start_spark(master, packed) if spark is None else spark
+                self.view.running()
+                return session
+
+            run = query.start(sink, spark=ready, listener=self._hear, **options)
             told = 0
             interrupt = Interrupt(self._finishing, self._give_up)
             with interrupt.installed():

@@ -8,7 +8,6 @@ crash without harm; other targets are handed the rows together with the id of th
 from __future__ import annotations
 
 import contextlib
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,15 +18,13 @@ import pyarrow.parquet as pq
 
 from penstock.engine.checkpoint import Output
 from penstock.engine.fault import reach
+from penstock.engine.names import PART, STAGING, is_ours, refuse_links
+from penstock.engine.sink.published import Published
 from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError, PenstockError, UserError
 from penstock.kernels.duck import query
 
-STAGING = "_penstock/staging"
 OWNER = "_penstock/owner.json"
-
-# Exactly the names that `Staging.write` gives: a folder may hold files of other programs, too.
-_PART = re.compile(r"part-(\d{6,})-[sb]\d{3,}\.(parquet|json|arrow)")
 
 
 def repeating(table: pa.Table, sample: int = 4096) -> list[str]:
@@ -104,14 +101,17 @@ class BoundTarget:
 
     staging: Staging
 
-    def claim(self, checkpoint_id: str) -> None:
-        """Refuse a place that holds the results of another checkpoint."""
+    def claim(self, checkpoint_id: str, *, fresh: bool = False) -> None:
+        """Refuse a place that holds the results of another checkpoint; or any, if nothing has been published yet."""
 
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
         raise NotImplementedError
 
     def sweep(self, keep: set[str], epoch: int) -> list[str]:
-        """Delete what crashed epochs left, and results published by epochs after `epoch`, which never happened."""
+        """Delete what crashed epochs left, and results published by epochs after `epoch`, which never happened.
+
+        Only what this checkpoint's records name, or what lies in its own staging folder under a name of its own.
+        """
         return []
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class FileTarget(Target):
         storage = Storage.at(self.path)
         if storage.local and storage.filesystem.get_file_info(storage.base).is_file:
             raise UserError(f"sink '{self.path}' is a file", hint="name a folder")
-        return FolderTarget(Staging(sink, storage, STAGING, self.format))
+        return FolderTarget(Staging(sink, storage, STAGING, self.format), Published(checkpoint, sink))
 
     @property
     def home(self) -> str:
@@ -140,39 +140,72 @@ class FileTarget(Target):
 
 
 class FolderTarget(BoundTarget):
-    def __init__(self, staging: Staging) -> None:
+    def __init__(self, staging: Staging, published: Published) -> None:
         self.staging = staging
         self.storage = staging.storage
+        self.published = published
 
-    def claim(self, checkpoint_id: str) -> None:
-        if self.storage.exists(OWNER):
-            owner = unseal(self.storage.read(OWNER), OWNER).get("checkpoint")
+    def claim(self, checkpoint_id: str, *, fresh: bool = False) -> None:
+        where = f"sink '{self.storage.url}'"
+        refuse_links(self.storage, ("_penstock/owner.json", STAGING))
+        owned = self.storage.exists(OWNER)
+        if owned:
+            try:
+                owner = unseal(self.storage.read(OWNER), OWNER).get("checkpoint")
+            except CheckpointError as error:
+                hint = f"delete {OWNER} there if all results in the folder are this query's"
+                raise CheckpointError(f"{where}: {error.message}", hint=hint) from None
             if owner != checkpoint_id:
                 raise UserError(
-                    f"sink '{self.storage.url}' holds the results of another checkpoint",
+                    f"{where} holds the results of another checkpoint",
                     hint="continue with that checkpoint, choose another folder, or delete this one",
                 )
+        if fresh and (found := [n for n in self._parts() if n not in self.published.after(0)]):
+            raise UserError(
+                f"{where} holds results that this checkpoint did not write, such as {found[0]}",
+                hint="choose an empty folder, or move them away: results are never mixed with those of others",
+            )
+        if owned:
             return
         try:
             self.storage.make(STAGING)
             self.storage.write(OWNER, seal({"checkpoint": checkpoint_id}))
         except (OSError, CheckpointError) as error:
-            raise UserError(f"cannot write to sink '{self.storage.url}': {error}", hint="check the path") from error
+            raise UserError(f"cannot write to {where}: {error}", hint="check the path") from error
+
+    def _parts(self) -> list[str]:
+        return [n for n in self.storage.names() if PART.fullmatch(n)]
 
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
+        staged = [o for o in outputs if self.storage.exists(o.staged)]
+        for output in staged:
+            self._refuse_foreign(epoch, output)
+        if staged:
+            self.published.note(epoch, (o.final for o in outputs))
         for output in outputs:
             reach(f"publish {output.final}")
-            if self.storage.exists(output.staged):
-                self.storage.move(output.staged, output.final)
-            elif not self.storage.exists(output.final):
+            if output in staged:
+                # Somebody who has taken over may have moved it just now; whether it is there is looked at below.
+                with contextlib.suppress(FileNotFoundError):
+                    self.storage.move(output.staged, output.final)
+            if not self.storage.exists(output.final):
                 raise CheckpointError(
                     f"sink '{self.storage.url}': {output.final} of epoch {epoch} is gone",
                     hint="results were deleted while the query was running; start again with a new checkpoint",
                 )
 
+    def _refuse_foreign(self, epoch: int, output: Output) -> None:
+        """Never overwrite a file that this query has not written."""
+        # Where a move is a copy and a deletion, a crash may have come between the two: then both are the same.
+        if self.storage.exists(output.final) and self.storage.read(output.final) != self.storage.read(output.staged):
+            raise CheckpointError(
+                f"sink '{self.storage.url}': there is a file {output.final} already, which is not by this query",
+                hint=f"move it away and start again: the results of epoch {epoch} are kept until then",
+            )
+
     def sweep(self, keep: set[str], epoch: int) -> list[str]:
-        orphans = [n for n in self.storage.tree(STAGING) if n not in keep]
-        orphans += [n for n in self.storage.names() if (part := _PART.fullmatch(n)) and int(part[1]) > epoch]
+        orphans = [n for n in self.storage.tree(STAGING) if n not in keep and is_ours(n)]
+        orphans += [n for n in self.published.after(epoch) if self.storage.exists(n)]
         for name in orphans:
             self.storage.delete(name)
         return orphans
@@ -228,8 +261,7 @@ class DriverTarget(BoundTarget):
         if self.form == "spark":
             rows = spark.read.parquet(*(self.checkpoint.spark_path(o.staged) for o in outputs))
         else:
-            opened = (self.checkpoint.filesystem.open_input_file(self.checkpoint.path(o.staged)) for o in outputs)
-            rows = pa.concat_tables([pa.ipc.open_file(file).read_all() for file in opened])
+            rows = pa.concat_tables([self._read(epoch, o) for o in outputs])
         reach("deliver")
         try:
             self.function(rows, epoch)
@@ -243,3 +275,14 @@ class DriverTarget(BoundTarget):
         reach("delivered")
         self.checkpoint.write(self._note, seal({"epoch": epoch}))
         self._delivered = epoch
+
+    def _read(self, epoch: int, output: Output) -> pa.Table:
+        path = self.checkpoint.path(output.staged)
+        try:
+            with self.checkpoint.filesystem.open_input_file(path) as file:
+                return pa.ipc.open_file(file).read_all()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise CheckpointError(
+                f"sink {self.sink}: the results of epoch {epoch} in {path} are missing or damaged: {error}",
+                hint="restore the file from a backup of the checkpoint; the epoch has not been delivered",
+            ) from error

@@ -47,6 +47,16 @@ class Folder:
         cut = path.rfind("/", 0, wildcard.start())
         return (locate(path[:cut] or "/"), path[cut + 1 :]) if cut >= 0 else (locate("."), path)
 
+    @property
+    def root(self) -> Located:
+        """The folder (or file) that is listed."""
+        return self._where[0]
+
+    def reads(self, name: str) -> bool:
+        """Whether a file of this name, relative to the root, would be read."""
+        glob = self._where[1]
+        return not _hidden(name) and (glob is None or _matches(name, glob))
+
     def name_of(self, address: str) -> str:
         """The short name of a file, from its address."""
         place, _ = self._where
@@ -55,14 +65,12 @@ class Folder:
 
     def candidates(self) -> tuple[Candidate, ...]:
         """The files that may be read now, in the order in which they are to be read."""
-        place, glob = self._where
+        place = self.root
         infos, single = self._infos(place)
         found = []
         for info in infos:
             name = info.base_name if single else info.path[len(place.path) :].lstrip("/")
-            if info.type != fs.FileType.File or (not single and _hidden(name)):
-                continue
-            if glob is not None and not _matches(name, glob):
+            if info.type != fs.FileType.File or not (single or self.reads(name)):
                 continue
             self._refuse_compressed(name)
             parent = "" if single or self.files.partitions == "single" else name.rpartition("/")[0]

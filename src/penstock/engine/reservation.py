@@ -1,0 +1,130 @@
+"""What is settled before Spark starts: the checkpoint is this run's, fits its query, and the sinks are its own.
+
+Starting Spark takes a while. Whoever is refused should be told at once, and nothing should have been changed for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.algebra.operator import Source
+from penstock.algebra.plan import Plan
+from penstock.algebra.source import Files
+from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.lock import Lock
+from penstock.engine.names import refuse_links
+from penstock.engine.places import Written, refuse_reading_own_files
+from penstock.engine.settings import Settings
+from penstock.engine.sink.target import BoundTarget, FileTarget, FolderTarget, Target
+from penstock.engine.source.folder import Folder
+from penstock.engine.storage import Storage, below, seal, unseal
+from penstock.errors import CheckpointError, UserError
+
+#: Where a file sink keeps its checkpoint, if the user names no other place.
+BESIDE_SINK = "_penstock/checkpoint"
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A checkpoint that is locked, and the targets that are bound to it."""
+
+    plan: Plan
+    storage: Storage
+    lock: Lock
+    targets: Mapping[str, BoundTarget]
+    temporary: bool = False
+
+    def release(self) -> None:
+        for target in self.targets.values():
+            target.close()
+        self.lock.release()
+
+    def discard(self) -> None:
+        """Throw a checkpoint away that nobody has named."""
+        if self.temporary:
+            shutil.rmtree(self.storage.base, ignore_errors=True)
+
+
+def reserve(
+    plan: Plan, target: Target, *, checkpoint: str | None, dead_letters: str | None, settings: Settings
+) -> Reservation:
+    """Take what a run needs, or say why it cannot have it."""
+    temporary = checkpoint is None and target.home is None
+    if checkpoint is None:
+        checkpoint = tempfile.mkdtemp(prefix="penstock-") if target.home is None else below(target.home, BESIDE_SINK)
+    storage = Storage.at(checkpoint)
+    lock = Lock(storage)
+    try:
+        letters = FileTarget(dead_letters or below(storage.url, "dead_letters"), "parquet")
+        (sink,) = plan.sinks
+        targets = {sink.id: target.bind(sink.id, storage), "dead": letters.bind("dead", storage)}
+        if targets[sink.id].staging.storage.base == targets["dead"].staging.storage.base != storage.base:
+            raise UserError(f"dead_letters='{dead_letters}' is the folder of the results", hint="name another folder")
+        refuse_reading_own_files(plan, _written(storage, targets[sink.id], targets["dead"]))
+        _make(storage, settings.checkpoint_mode)
+        lock.acquire()
+        refuse_links(storage)
+        records = Checkpoint(storage)
+        records.check(plan)  # Before any folder is claimed in its name.
+        _look_at_sources(plan)
+        identity = _identity(storage)
+        for each in targets.values():
+            each.claim(identity, fresh=records.is_fresh)
+    except BaseException:
+        lock.release()
+        if temporary:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+        raise
+    return Reservation(plan, storage, lock, targets, temporary)
+
+
+def _written(storage: Storage, results: BoundTarget, letters: BoundTarget) -> dict[str, Written]:
+    names = ("meta.json", "epochs/000001.plan.json", "state/aggregate-1/0/000001-0-0.arrow", "results/000001.arrow")
+    found = {"checkpoint": Written("checkpoint", storage, names)}
+    if isinstance(results, FolderTarget):
+        result = f"part-000001-b1000.{results.staging.format}"
+        found = {"sink": Written("sink", results.storage, (result,)), **found}
+    found["dead_letters"] = Written("dead_letters", letters.staging.storage, ("part-000001-s000.parquet",))
+    return found
+
+
+def _make(storage: Storage, mode: int) -> None:
+    """The folder of a checkpoint: what is in it concerns nobody else, unless somebody says so."""
+    try:
+        if storage.local and not os.path.isdir(storage.base):
+            os.makedirs(os.path.dirname(storage.base), exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(storage.base, mode)
+        storage.make()
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot make checkpoint '{storage.url}': {error}",
+            hint="name a folder that can be written to: start(…, checkpoint=…) or --checkpoint",
+        ) from error
+
+
+def _look_at_sources(plan: Plan) -> None:
+    """Say now that a path does not exist."""
+    for node in plan.sources:
+        source = node.operator
+        if isinstance(source, Source) and isinstance(source.reader, Files):
+            Folder(source.name, source.reader).candidates()
+
+
+def _identity(storage: Storage) -> str:
+    """The name a checkpoint goes by in the folders it writes to."""
+    if not storage.exists("identity.json"):
+        storage.write("identity.json", seal({"id": uuid.uuid4().hex}))
+    try:
+        return str(unseal(storage.read("identity.json"), "identity.json")["id"])
+    except (CheckpointError, KeyError) as error:
+        raise CheckpointError(
+            f"checkpoint '{storage.url}': identity.json is damaged",
+            hint="restore it from a backup, or put the id in its place that _penstock/owner.json of the sink names",
+        ) from error
