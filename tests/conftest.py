@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from penstock.engine.disk import Disk, on_disk
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -72,6 +74,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("tried")
         for nodeid, text, outcome in sorted(lines):
             terminalreporter.write_line(f"{outcome:6} {text:>28}  {nodeid}")
+
+
+class Unhurried(Disk):
+    """A disk that nobody waits for: a test does not survive power loss anyway. Tasks in other processes do wait."""
+
+    def sync(self, path: str) -> None:
+        os.stat(path)
+
+    def sync_folder(self, path: str) -> None:
+        os.stat(path)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unhurried() -> Iterator[None]:
+    with on_disk(Unhurried()):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
+from penstock.engine.intact import Written
 from penstock.engine.keep import combined, dead_rows, live_rows, step_bucket
 from penstock.engine.pipeline import Keeper
 from penstock.engine.state import (
@@ -153,13 +154,13 @@ def test_answers_of_buckets_add_up(said: list[tuple[int, int | None]]) -> None:
 
 def test_marks_are_replaced_and_a_run_without_live_rows_leaves() -> None:
     run = Run("a", rows=5, bytes=1, epoch=1)
-    once = apply({KEY: (run,)}, [Change(KEY, marked=(("a", "m1", 2),))])
+    once = apply({KEY: (run,)}, [Change(KEY, marked=(("a", Written("m1", 0, 0), 2),))])
     assert once == {KEY: (replace(run, marks="m1", dead=2),)} and once[KEY][0].live == 3
     assert run_names(once) == {"a", "m1"}
     assert units_from_json(units_to_json(once)) == once
-    twice = apply(once, [Change(KEY, marked=(("a", "m2", 4),))])
+    twice = apply(once, [Change(KEY, marked=(("a", Written("m2", 0, 0), 4),))])
     assert run_names(twice) == {"a", "m2"} and twice[KEY][0].live == 1
-    assert apply(twice, [Change(KEY, marked=(("a", "m3", 5),))]) == {}
+    assert apply(twice, [Change(KEY, marked=(("a", Written("m3", 0, 0), 5),))]) == {}
 
 
 def test_damaged_marks_are_told(tmp_path: Path) -> None:

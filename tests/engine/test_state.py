@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.fs import SubTreeFileSystem
 
+from penstock.engine.intact import DamagedError, damage
 from penstock.engine.state import (
     Change,
     Run,
@@ -36,7 +40,7 @@ def test_a_run_comes_back_without_what_is_done(storage: Storage) -> None:
     run = write_run(storage, KEY, 7, TABLE, 1, 4)
     assert run.bytes == storage.size(run.name) and (run.rows, run.low, run.high) == (4, 1, 4)
     assert read_run(storage, KEY, run).equals(TABLE)
-    assert read_run(storage, KEY, Run(run.name, 4, run.bytes, 7, skip=3))["n"].to_pylist() == [40]
+    assert read_run(storage, KEY, replace(run, skip=3))["n"].to_pylist() == [40]
 
 
 def test_a_long_run_is_mapped_in_one_piece(storage: Storage) -> None:
@@ -59,11 +63,38 @@ def test_a_damaged_run_is_told_by_name(storage: Storage, damage: str) -> None:
     if damage == "deleted":
         path.unlink()
     elif damage == "shorter":
-        run = Run(run.name, 5, run.bytes, 7)
+        run = replace(run, rows=5)
     else:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 if damage == "cut" else 0])
     with pytest.raises(CheckpointError, match=rf"aggregate-1, bucket 3.*{path.name}.*Hint: restore the file"):
         read_run(storage, KEY, run)
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_no_flipped_bit_and_no_empty_page_of_a_run_goes_unnoticed(storage: Storage, remote: bool) -> None:
+    if remote:
+        storage = Storage(storage.url, SubTreeFileSystem("/", storage.filesystem), storage.base)
+    rng = random.Random(1)
+    table = pa.table({"label": list(range(2000)), "n": [rng.random() for _ in range(2000)]})
+    run = write_run(storage, KEY, 7, table, 1, 4)
+    path = Path(storage.path(run.name))
+    whole = path.read_bytes()
+    assert read_run(storage, KEY, run).equals(table)  # That it was whole once is no excuse.
+    for attempt in range(40):
+        data = bytearray(whole)
+        at = rng.randrange(len(data))
+        if attempt % 2:
+            data[at] ^= 1 << rng.randrange(8)
+        else:
+            at = at // 4096 * 4096
+            data[at : at + 4096] = bytes(len(data[at : at + 4096]))
+        path.write_bytes(data)
+        with pytest.raises(DamagedError, match=r"missing or damaged: .*checksum") as caught:
+            read_run(storage, KEY, run)
+        assert caught.value.name == run.name
+        assert damage(storage, run.file) and not damage(storage, run.file, deep=False)
+    path.write_bytes(whole)
+    assert read_run(storage, KEY, run).equals(table) and damage(storage, run.file) is None
 
 
 def test_a_run_that_cannot_be_written_leaves_nothing(storage: Storage) -> None:

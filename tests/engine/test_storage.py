@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
 
+from penstock.engine.disk import Disk, on_disk
 from penstock.engine.fault import Crash, hooked
 from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError, UserError
@@ -80,9 +81,30 @@ def test_a_full_disk_is_told_and_leaves_the_old_record(tmp_path: Path, monkeypat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match=r"cannot write .*record.*No space left.*Hint: free space"):
+    told = pytest.raises(CheckpointError, match=r"cannot write .*record.*No space left.*Hint: free space")
+    with on_disk(Disk()), told:
         storage.write("record", b"new")
     assert storage.read("record") == b"old"
+
+
+def test_who_does_not_need_it_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    class Counting(Disk):
+        waits = 0
+
+        def sync(self, path: str) -> None:
+            self.waits += 1
+
+        sync_folder = sync
+
+    for durable, expected in ((False, 0), (True, 2)):
+        storage = Storage.at(str(tmp_path / str(durable)), durable)
+        storage.make("a")
+        disk = Counting()
+        with on_disk(disk):
+            storage.write("a/first", b"")
+            disk.waits = 0  # The first time, folders are waited for up to the root.
+            pickle.loads(pickle.dumps(storage)).within("a").write("record", b"")
+            assert disk.waits == expected
 
 
 def test_storage_on_another_file_system(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from scenario import ROWS, SCENARIOS, Outcome, Scenario, held, orphans, outcome,
 import penstock as ps
 from penstock.engine import keep
 from penstock.engine.fault import Crash, hooked
-from penstock.engine.state import Run
 from penstock.engine.storage import Storage
 from penstock.portal.testing import local_session
 
@@ -138,7 +137,7 @@ def test_a_join_crashes_within_files_of_state(
             written = write(storage, *rest, **named)
             left -= 1
             if left == 0:
-                name = written.name if isinstance(written, Run) else written[0]
+                name = written.name
                 path = Path(storage.path(name))
                 path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
                 torn.append(name)

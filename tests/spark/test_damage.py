@@ -17,6 +17,7 @@ from plug import crash_at
 from scenario import ROWS, SCENARIOS, Outcome, events, orphans, outcome, windows
 
 import penstock as ps
+from penstock.engine.disk import Disk, on_disk
 from penstock.engine.fault import Crash, hooked
 from penstock.engine.source.files import FilesReader
 from penstock.engine.storage import seal, unseal
@@ -141,7 +142,7 @@ def test_checkpoint_of_another_version(patient: Patient) -> None:
     meta = patient.checkpoint / "meta.json"
     whole = meta.read_bytes()
     meta.write_bytes(seal({**unseal(whole, "meta"), "format": 99, "version": "9.9"}))
-    patient.fails(CheckpointError, r"has format 99 \(Penstock 9\.9\); this is Penstock .* reads format 2")
+    patient.fails(CheckpointError, r"has format 99 \(Penstock 9\.9\); this is Penstock .* reads format 3")
     meta.write_bytes(whole)
     patient.is_well()
 
@@ -201,7 +202,8 @@ def test_disk_full_for_records(patient: Patient, monkeypatch: pytest.MonkeyPatch
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", full)
-    patient.fails(CheckpointError, rf"cannot write .*{record}.*No space left on device.*nothing is lost")
+    with on_disk(Disk()):
+        patient.fails(CheckpointError, rf"cannot write .*{record}.*No space left on device.*nothing is lost")
     monkeypatch.undo()
     patient.is_well()
 

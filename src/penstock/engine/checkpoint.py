@@ -22,6 +22,7 @@ from typing import Any
 
 from penstock.algebra.plan import Plan
 from penstock.engine.fault import reach
+from penstock.engine.intact import Written
 from penstock.engine.names import (
     RECORD,
     SNAPSHOT,
@@ -37,7 +38,7 @@ from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
 from penstock.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 KEEP = 3
 SNAPSHOT_EVERY = 32
 
@@ -70,6 +71,15 @@ class Output:
     final: str
     rows: int
     bytes: int
+    crc: int = 0
+
+    @property
+    def as_staged(self) -> Written:
+        return Written(self.staged, self.bytes, self.crc)
+
+    @property
+    def as_published(self) -> Written:
+        return Written(self.final, self.bytes, self.crc)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,13 @@ def candidates(units: Units, many: int = MANY) -> list[tuple[UnitKey, tuple[Run,
 def compact(job: Job, work: Iterable[bytes]) -> Iterator[bytes]:
     """Inside a task: compact units."""
     assert job.checkpoint is not None
+    done = list(_compacted(job, work))
+    job.checkpoint.sync(c.after.name for c in done)
+    yield from (pickle.dumps(c) for c in done)
+
+
+def _compacted(job: Job, work: Iterable[bytes]) -> Iterator[Compacted]:
+    assert job.checkpoint is not None
     for record in list(work):
         key, runs = pickle.loads(record)
         exchange = job.pipeline().exchanges[key.operator]
@@ -67,13 +74,13 @@ def compact(job: Job, work: Iterable[bytes]) -> Iterator[bytes]:
         column = table[exchange.closing] if exchange.closing is not None else None
         if column is None or not is_tickable(column.type) or column.null_count or not len(column):
             run = write_run(job.checkpoint, key, job.epoch, table, None, None)
-            yield pickle.dumps(Compacted(key, runs, run))
+            yield Compacted(key, runs, run)
             continue
         values = ticks(column)
         ends = [*((values[1:] != values[:-1]).nonzero()[0] + 1).tolist(), len(values)]
         run = write_run(job.checkpoint, key, job.epoch, table, int(values[0]), int(values[-1]))
         contents = tuple((int(values[e - 1]), int(e)) for e in ends)
-        yield pickle.dumps(Compacted(key, runs, run, contents))
+        yield Compacted(key, runs, run, contents)
 
 
 def install(units: Units, results: Sequence[Compacted], frontiers: dict[str, int | None]) -> tuple[Units, list[Run]]:

@@ -167,14 +167,14 @@ def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, Un
     report.changes.extend(Change(keys[name], dropped=(name,)) for name in step.dropped)
     report.changes.extend(Change(keys[name], skipped=((name, rows),)) for name, rows in step.skipped)
     for name, marks in step.marked:
-        file, _ = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
+        file = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
         report.changes.append(Change(keys[name], marked=((name, file, dead_rows(marks)),)))
     for run in step.added:
         key = UnitKey(port_name(keeper.id, run.port, len(keeper.edges)), bucket, run.group)
         stored = write_run(job.checkpoint, key, job.epoch, run.rows, run.low, run.high)
         change = Change(key, added=(stored,))
         if run.marks is not None:
-            file, _ = write_table(job.checkpoint, key, job.epoch, run.marks, "marks-")
+            file = write_table(job.checkpoint, key, job.epoch, run.marks, "marks-")
             change = Change(key, added=(stored,), marked=((stored.name, file, dead_rows(run.marks)),))
         report.changes.append(change)
 

@@ -71,7 +71,5 @@ def _clean(storage: Storage, reports: Sequence[Report]) -> None:
         for output in report.outputs:
             storage.delete(output.staged)
         for change in report.changes:
-            for run in change.added:
-                storage.delete(run.name)
-            for _, file, _ in change.marked:
-                storage.delete(file)
+            for name in change.files:
+                storage.delete(name)

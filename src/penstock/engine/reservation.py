@@ -58,7 +58,8 @@ def reserve(
     temporary = checkpoint is None and target.home is None
     if checkpoint is None:
         checkpoint = tempfile.mkdtemp(prefix="penstock-") if target.home is None else below(target.home, BESIDE_SINK)
-    storage = Storage.at(checkpoint)
+    # What is thrown away at the end need not survive anything.
+    storage = Storage.at(checkpoint, settings.durability == "commit" and not temporary)
     lock = Lock(storage)
     try:
         letters = FileTarget(dead_letters or below(storage.url, "dead_letters"), "parquet")

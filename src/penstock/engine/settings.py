@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from penstock.engine.compaction import MANY
 from penstock.errors import UserError
+
+#: What a committed epoch survives: the end of the power too, or the end of the process alone.
+Durability = Literal["commit", "process"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Settings:
     merge_above: int = MANY
     #: Who may look into the folder of a checkpoint that is made: nobody else.
     checkpoint_mode: int = 0o700
+    durability: Durability = "commit"
     fault: str | None = None
 
 
@@ -40,5 +44,8 @@ def check_setting(name: str, value: Any) -> None:
             raise UserError(f"setting {name}={value!r}", hint="a whole number of at least 1")
     elif name == "checkpoint_mode" and (not isinstance(value, int) or value & ~0o777 or value & 0o700 != 0o700):
         raise UserError(f"setting {name}={value!r}", hint="permissions such as 0o750; the owner needs all of them")
+    elif name == "durability" and value not in get_args(Durability):
+        hint = "'commit' survives power loss; 'process' never waits for the disk, and survives a kill of the process"
+        raise UserError(f"setting durability={value!r}", hint=hint)
     elif name == "rewrite_above" and not (isinstance(value, int | float) and 0 <= value <= 1):
         raise UserError(f"setting {name}={value!r}", hint="a share between 0 and 1")

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.intact import DamagedError, Written, open_whole, writing
 from penstock.engine.storage import Storage
 from penstock.errors import CheckpointError
 
@@ -24,7 +25,8 @@ from penstock.errors import CheckpointError
 class Run:
     """One file of state. Rows before `skip` are done with, and so are `dead` others, which the file `marks` tells.
 
-    Marks speak of the rows behind `skip`, which stays what it is from then on.
+    Marks speak of the rows behind `skip`, which stays what it is from then on. Both files are known by their sizes and
+    checksums.
     """
 
     name: str
@@ -36,10 +38,24 @@ class Run:
     skip: int = 0
     marks: str | None = None
     dead: int = 0
+    crc: int = 0
+    marks_bytes: int = 0
+    marks_crc: int = 0
 
     @property
     def live(self) -> int:
         return self.rows - self.skip - self.dead
+
+    @property
+    def file(self) -> Written:
+        return Written(self.name, self.bytes, self.crc)
+
+    @property
+    def files(self) -> tuple[Written, ...]:
+        """The file of its rows and, if there is one, that of its marks."""
+        if self.marks is None:
+            return (self.file,)
+        return self.file, Written(self.marks, self.marks_bytes, self.marks_crc)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -75,65 +91,66 @@ def units_from_json(stored: dict[str, list[dict[str, Any]]]) -> Units:
 
 def run_names(units: Units) -> set[str]:
     """All files of state that units refer to."""
-    runs = [r for runs in units.values() for r in runs]
-    return {r.name for r in runs} | {r.marks for r in runs if r.marks is not None}
+    return set(run_files(units))
+
+
+def run_files(units: Units) -> dict[str, Written]:
+    """All files of state that units refer to, by name, as they were written."""
+    return {f.name: f for runs in units.values() for r in runs for f in r.files}
 
 
 def write_run(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, low: int | None, high: int | None) -> Run:
     """Store rows under a name nobody else has: a task that is tried twice writes two files, and one is kept."""
-    name, size = write_table(storage, key, epoch, table)
-    return Run(name, table.num_rows, size, epoch, low, high)
+    file = write_table(storage, key, epoch, table)
+    return Run(file.name, table.num_rows, file.bytes, epoch, low, high, crc=file.crc)
 
 
-def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kind: str = "") -> tuple[str, int]:
-    """Write an Arrow file for a unit; returns its name and size."""
+def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kind: str = "") -> Written:
+    """Write an Arrow file for a unit. Nobody has waited for the disk yet: that is done for many files at once."""
     folder = f"state/{key.operator.replace(':', '_').replace('#', '_')}/{key.bucket}"
     name = f"{folder}/{epoch:06d}-{key.group}-{kind}{uuid.uuid4().hex[:12]}.arrow"
-    path = storage.path(name)
     try:
-        storage.make(folder)
-        with storage.filesystem.open_output_stream(path) as stream:
-            with pa.ipc.new_file(stream, table.schema) as writer:
-                # In one piece: kernels look up a few rows of a mapped column, and would have to copy one of several.
-                writer.write_table(table.combine_chunks())
-            size = stream.tell()
+        if not storage.local:
+            storage.make(folder)
+        with writing(storage, name) as tally, pa.ipc.new_file(tally, table.schema) as writer:
+            # In one piece: kernels look up a few rows of a mapped column, and would have to copy one of several.
+            writer.write_table(table.combine_chunks())
     except OSError as error:
         with contextlib.suppress(OSError):
             storage.delete(name)
         raise CheckpointError(
-            f"operator {key.operator}, bucket {key.bucket}: cannot write state to {path}: {error}",
+            f"operator {key.operator}, bucket {key.bucket}: cannot write state to {storage.path(name)}: {error}",
             hint="free space or fix access there, then start again: nothing is lost",
         ) from error
-    return name, size
+    return Written(name, tally.bytes, tally.crc)
 
 
 def read_run(storage: Storage, key: UnitKey, run: Run) -> pa.Table:
-    """The live rows of a run: mapped, not read, on local disks, so only what is looked at costs anything."""
-    return _read(storage, key, run, run.name, run.rows).slice(run.skip)
+    """The live rows of a run: mapped, not read, on local disks, so only what is looked at costs anything.
+
+    The first time a process looks at a run, it looks at all of it: its checksum must be right.
+    """
+    return _read(storage, key, run, run.file, run.rows).slice(run.skip)
 
 
 def read_marks(storage: Storage, key: UnitKey, run: Run) -> pa.Table | None:
     """The bits that go with the rows of a run, if it has any."""
-    return None if run.marks is None else _read(storage, key, run, run.marks, run.rows - run.skip)
+    return None if run.marks is None else _read(storage, key, run, run.files[1], run.rows - run.skip)
 
 
-def _read(storage: Storage, key: UnitKey, run: Run, name: str, rows: int) -> pa.Table:
-    path = storage.path(name)
+def _read(storage: Storage, key: UnitKey, run: Run, file: Written, rows: int) -> pa.Table:
     try:
-        source = pa.memory_map(path) if storage.local else storage.filesystem.open_input_file(path)
-        table = pa.ipc.open_file(source).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise CheckpointError(
-            f"operator {key.operator}, bucket {key.bucket}: state run {path} of epoch {run.epoch} "
-            f"is missing or damaged: {error}",
+        table = pa.ipc.open_file(open_whole(storage, file)).read_all()
+        if table.num_rows != rows:
+            raise DamagedError(f"it holds {table.num_rows} rows, its manifest says {rows}")
+    except (OSError, pa.ArrowInvalid, DamagedError) as error:
+        why = error.message if isinstance(error, DamagedError) else error
+        raise DamagedError(
+            f"operator {key.operator}, bucket {key.bucket}: state run {storage.path(file.name)} of epoch {run.epoch} "
+            f"is missing or damaged: {why}",
+            name=file.name,
             hint="restore the file from a backup of the checkpoint; the checkpoint itself is unchanged",
         ) from error
-    if table.num_rows != rows:
-        raise CheckpointError(
-            f"operator {key.operator}, bucket {key.bucket}: state run {path} holds {table.num_rows} rows, "
-            f"its manifest says {rows}",
-            hint="restore the file from a backup of the checkpoint; the checkpoint itself is unchanged",
-        )
     return table
 
 
@@ -148,7 +165,12 @@ class Change:
     dropped: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
     added: tuple[Run, ...] = ()
-    marked: tuple[tuple[str, str, int], ...] = ()
+    marked: tuple[tuple[str, Written, int], ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that were written for it."""
+        return (*(r.name for r in self.added), *(f.name for _, f, _ in self.marked))
 
 
 def apply(units: Units, changes: Iterable[Change]) -> Units:
@@ -175,7 +197,8 @@ def apply(units: Units, changes: Iterable[Change]) -> Units:
     return out
 
 
-def _changed(run: Run, skipped: int, marked: tuple[str, int] | None) -> Run:
+def _changed(run: Run, skipped: int, marked: tuple[Written, int] | None) -> Run:
     if marked is not None:
-        run = replace(run, marks=marked[0], dead=marked[1])
+        file, dead = marked
+        run = replace(run, marks=file.name, dead=dead, marks_bytes=file.bytes, marks_crc=file.crc)
     return replace(run, skip=run.skip + skipped) if skipped else run

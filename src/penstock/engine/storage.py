@@ -1,8 +1,9 @@
 """Files of a checkpoint or a sink, on local disk or any file system that `pyarrow.fs` knows by its URL.
 
 Nothing relies on atomic rename: a record counts only when it is whole, which its checksum tells. On local disks a
-record is nevertheless written to a temporary name, flushed to the disk and renamed, so that power loss cannot leave
-half of one behind.
+record is nevertheless written to a temporary name, flushed to the disk and renamed, and the rename flushed too, so that
+power loss cannot leave half of one behind, nor take one back. Files of rows are written first and waited for together,
+by `sync`. Object stores keep what they have confirmed: there is nothing to wait for.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import fs
 
+from penstock.engine.disk import disk, make_folder, sync_all, sync_names
 from penstock.engine.fault import reach
 from penstock.errors import CheckpointError, UserError, encodable
 
@@ -69,6 +73,8 @@ def below(url: str, name: str) -> str:
 class Storage:
     """A folder and what is in it. Names are relative, with forward slashes.
 
+    One that is not `durable` never waits for the disk: what it holds survives the end of a process, not of the power.
+
     >>> import tempfile
     >>> s = Storage.at(tempfile.mkdtemp())
     >>> s.write("a/b.txt", b"x"); s.read("a/b.txt"), s.names("a")
@@ -78,15 +84,16 @@ class Storage:
     url: str
     filesystem: fs.FileSystem
     base: str
+    durable: bool = True
 
     @classmethod
-    def at(cls, url: str) -> Storage:
+    def at(cls, url: str, durable: bool = True) -> Storage:
         filesystem, base = split_url(url)
         # Tasks may run in other folders than the driver: from here on every path is absolute.
-        return cls(os.fspath(url) if "://" in os.fspath(url) else base, filesystem, base)
+        return cls(os.fspath(url) if "://" in os.fspath(url) else base, filesystem, base, durable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Storage.at, (self.url,))
+        return (Storage.at, (self.url, self.durable))
 
     @property
     def local(self) -> bool:
@@ -96,20 +103,28 @@ class Storage:
         return f"{self.base}/{name}" if name else self.base
 
     def within(self, name: str) -> Storage:
-        return Storage(below(self.url, name), self.filesystem, self.path(name))
+        return Storage(below(self.url, name), self.filesystem, self.path(name), self.durable)
 
     def spark_path(self, name: str) -> str:
         """The same for Spark, where a bare path means the cluster's default file system and options have no place."""
         return f"file://{self.path(name)}" if self.local else below(self.url, name).partition("?")[0]
 
     def make(self, name: str = "") -> None:
-        self.filesystem.create_dir(self.path(name), recursive=True)
+        if self.local:
+            make_folder(self.path(name))
+        else:
+            self.filesystem.create_dir(self.path(name), recursive=True)
 
     def exists(self, name: str) -> bool:
         return bool(self.filesystem.get_file_info(self.path(name)).type != fs.FileType.NotFound)
 
     def size(self, name: str) -> int:
-        return int(self.filesystem.get_file_info(self.path(name)).size or 0)
+        return self.size_of(name) or 0
+
+    def size_of(self, name: str) -> int | None:
+        """How large a file is, None if there is none."""
+        info = self.filesystem.get_file_info(self.path(name))
+        return int(info.size) if info.type == fs.FileType.File else None
 
     def read(self, name: str) -> bytes:
         try:
@@ -123,41 +138,73 @@ class Storage:
     def write(self, name: str, data: bytes, *, sync: bool = True) -> None:
         """Write whole or not at all, as far as the file system can."""
         reach(f"write {name}")
-        try:
+        with self._telling(name):
             if self.local:
-                self._write_local(name, data, sync)
+                self._write_local(name, data, sync and self.durable)
             else:
                 with self.filesystem.open_output_stream(self.path(name)) as stream:
                     stream.write(data)
+        reach(f"written {name}")
+
+    @contextmanager
+    def _telling(self, name: str = "") -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise CheckpointError(
                 f"cannot write {self.path(name)}: {error}",
                 hint="free space or fix access there, then start again: nothing is lost",
             ) from error
-        reach(f"written {name}")
 
     def _write_local(self, name: str, data: bytes, sync: bool) -> None:
         # Plain strings: this is done several times in each epoch.
         folder, _, base = self.path(name).rpartition("/")
         partial = f"{folder}/.{base}.{os.getpid()}.partial"
-        try:
-            file = open(partial, "wb")  # noqa: SIM115 (closed below, wherever it was opened)
-        except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
-            file = open(partial, "wb")  # noqa: SIM115
-        with file:
+        with self._create_local(partial) as file:
             file.write(data)
             file.flush()
             reach(f"flush {name}")
-            if sync:
-                os.fsync(file.fileno())
+        if sync:
+            disk().sync(partial)
         reach(f"rename {name}")
-        os.replace(partial, f"{folder}/{base}")
+        disk().replace(partial, f"{folder}/{base}")
+        if sync:
+            reach(f"renamed {name}")
+            sync_names(folder)
+
+    def create(self, name: str) -> IO[bytes] | pa.NativeFile:
+        """A new file to write to, under its own name: for what no record names yet."""
+        if self.local:
+            return self._create_local(self.path(name))
+        return self.filesystem.open_output_stream(self.path(name))
+
+    @staticmethod
+    def _create_local(path: str) -> IO[bytes]:
+        try:
+            return disk().create(path)
+        except FileNotFoundError:
+            make_folder(os.path.dirname(path))
+            return disk().create(path)
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Wait until files are on the disk, with their names."""
+        if self.local and self.durable:
+            with self._telling():
+                sync_all(self.path(n) for n in names)
+
+    def sync_folder(self, name: str = "") -> None:
+        """Wait until renames into a folder, and removals from it, are on the disk."""
+        if self.local and self.durable:
+            with self._telling():
+                sync_names(self.path(name))
 
     def delete(self, name: str) -> None:
         """Delete a file; it is fine if it is gone already."""
         try:
-            self.filesystem.delete_file(self.path(name))
+            if self.local:
+                disk().delete(self.path(name))
+            else:
+                self.filesystem.delete_file(self.path(name))
         except FileNotFoundError:
             return
         except OSError:
@@ -165,7 +212,10 @@ class Storage:
                 raise
 
     def move(self, name: str, target: str) -> None:
-        self.filesystem.move(self.path(name), self.path(target))
+        if self.local:
+            disk().replace(self.path(name), self.path(target))
+        else:
+            self.filesystem.move(self.path(name), self.path(target))
 
     def names(self, folder: str = "") -> list[str]:
         """The files directly in a folder, sorted; none if there is no such folder."""

@@ -84,7 +84,9 @@ class Stream(builder.Stream):
         """Start the query and return its handle.
 
         `checkpoint` is the folder from which a later start goes on; without one it lies beside a file sink, and is
-        thrown away with other sinks. Settings: `max_rows` and `max_bytes` per epoch, `buckets`, `memory` per task.
+        thrown away with other sinks. Settings: `max_rows` and `max_bytes` per epoch, `buckets`, `memory` per task;
+        `durability`: "commit" (an epoch that is committed survives power loss) or "process" (it survives a kill of the
+        process, and nobody waits for the disk).
 
         A query that would run until it is stopped, and keep state or hold results back for ever, is refused (see
         `check`), unless `allow_unbounded` says why that is fine. A bounded run gets a line in `warnings` instead.

@@ -114,6 +114,15 @@ class Report:
         return self.task.startswith("s")
 
 
+def _settle(job: Job, reports: Sequence[Report]) -> None:
+    """Wait for the disk, once for all that a task has written: the manifest that will name it must not overtake it."""
+    if job.rehearsal or job.checkpoint is None:
+        return
+    job.checkpoint.sync(name for r in reports for c in r.changes for name in c.files)
+    for sink in {o.sink for r in reports for o in r.outputs}:
+        job.stagings[sink].storage.sync(o.staged for r in reports for o in r.outputs if o.sink == sink)
+
+
 def _tune(job: Job) -> None:
     """Once per worker: Spark's daemon runs a full garbage collection after every task, over everything imported.
 
@@ -158,6 +167,7 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
                     reached.setdefault(target, []).extend(tables)
         _note(job, watch, letters, report)
         parcels = _send(job, pipeline, reached, report, (index,))
+        _settle(job, [report])
     except PenstockError as error:
         report.error = error
     report.seconds = time.perf_counter() - began
@@ -284,18 +294,29 @@ def merge(
             return
         now = punctuate(job.pipeline(), merging.standing, scans)
         merging = replace(merging, closers=now.closers, orders=now.orders, since=merging.standing.closed, standing=None)
+    reports: list[Report] = []
     for bucket in range(job.buckets):
         if place(job.buckets, job.groups, bucket) == group:
-            yield from _merge_bucket(job, merging, level, bucket, arrived)
+            reports.append(Report(task=f"b{level}{bucket:03d}"))
+            yield from _merge_bucket(job, merging, level, bucket, arrived, reports[-1])
+    try:
+        _settle(job, reports)
+    except PenstockError as error:
+        reports[-1].error = error
+    yield from ((job.buckets, Parcel(REPORT, (level, int(r.task[2:])), pickle.dumps(r))) for r in reports)
     # Parcels for later levels, and reports, go on to where they are wanted.
     yield from ((bucket, parcel) for (bucket, _), waiting in arrived.items() for parcel in waiting)
     yield from ((job.buckets, parcel) for parcel in told)
 
 
 def _merge_bucket(
-    job: Job, merging: Merge, level: int, bucket: int, arrived: dict[tuple[int, int], list[Parcel]]
+    job: Job,
+    merging: Merge,
+    level: int,
+    bucket: int,
+    arrived: dict[tuple[int, int], list[Parcel]],
+    report: Report,
 ) -> Iterator[tuple[int, Parcel]]:
-    report = Report(task=f"b{level}{bucket:03d}")
     began = time.perf_counter()
     out: list[tuple[int, Parcel]] = []
     try:
@@ -324,7 +345,6 @@ def _merge_bucket(
     report.seconds = time.perf_counter() - began
     _tune(job)
     yield from out
-    yield job.buckets, Parcel(REPORT, (level, bucket), pickle.dumps(report))
 
 
 def _arrived(parcels: Sequence[Parcel]) -> pa.Table | None:

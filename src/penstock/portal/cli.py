@@ -76,6 +76,10 @@ def run(
     max_bytes: Annotated[int | None, typer.Option(min=1, help="Most bytes an epoch takes.")] = None,
     buckets: Annotated[int | None, typer.Option(min=1, help="Parts of the state; fixed by the first run.")] = None,
     dead_letters: Annotated[str | None, typer.Option(help="Folder for events that were not let in.")] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(metavar="WHAT", help="commit: an epoch survives power loss (the default); process: a kill only."),
+    ] = None,
     allow_unbounded: Annotated[
         str | None, typer.Option(metavar="REASON", help="Run it though state grows for ever; say why that is fine.")
     ] = None,
@@ -94,6 +98,7 @@ def run(
         "max_bytes": max_bytes,
         "buckets": buckets,
         "dead_letters": dead_letters,
+        "durability": durability,
         "allow_unbounded": allow_unbounded,
     }
     options = {**script.settings, **{k: v for k, v in given.items() if v is not None}}

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from penstock.engine.checkpoint import Output
 from penstock.engine.fault import reach
+from penstock.engine.intact import writing
 from penstock.engine.names import PART, STAGING, is_ours, refuse_links
 from penstock.engine.sink.published import Published
 from penstock.engine.storage import Storage, seal, unseal
@@ -53,26 +54,26 @@ class Staging:
         """Leave results for the driver to publish."""
         suffix = {"parquet": "parquet", "json": "json", "arrow": "arrow"}[self.format]
         staged = f"{self.folder}/{epoch:06d}-{task}-{uuid.uuid4().hex[:12]}.{suffix}"
-        path = self.storage.path(staged)
         try:
-            self.storage.make(self.folder)
-            with self.storage.filesystem.open_output_stream(path) as stream:
+            if not self.storage.local:
+                self.storage.make(self.folder)
+            with writing(self.storage, staged) as tally:
                 if self.format == "parquet":
-                    pq.write_table(table, stream, compression="snappy", use_dictionary=repeating(table))
+                    pq.write_table(table, tally, compression="snappy", use_dictionary=repeating(table))
                 elif self.format == "arrow":
-                    with pa.ipc.new_file(stream, table.schema) as writer:
+                    with pa.ipc.new_file(tally, table.schema) as writer:
                         writer.write_table(table)
                 else:
-                    stream.write(json_lines(table))
-                size = stream.tell()
+                    tally.write(json_lines(table))
         except OSError as error:
             with contextlib.suppress(OSError):
                 self.storage.delete(staged)  # Leave no half file behind on a disk that may be full.
             raise CheckpointError(
-                f"sink {self.sink}: cannot write results to {path}: {error}",
+                f"sink {self.sink}: cannot write results to {self.storage.path(staged)}: {error}",
                 hint="free space or fix access there, then start again: nothing is lost",
             ) from error
-        return Output(self.sink, staged, f"part-{epoch:06d}-{task}.{suffix}", table.num_rows, size)
+        final = f"part-{epoch:06d}-{task}.{suffix}"
+        return Output(self.sink, staged, final, table.num_rows, tally.bytes, tally.crc)
 
 
 def json_lines(table: pa.Table) -> bytes:
@@ -126,7 +127,7 @@ class FileTarget(Target):
     format: Literal["parquet", "json"] = "parquet"
 
     def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
-        storage = Storage.at(self.path)
+        storage = Storage.at(self.path, checkpoint.durable)
         if storage.local and storage.filesystem.get_file_info(storage.base).is_file:
             raise UserError(f"sink '{self.path}' is a file", hint="name a folder")
         return FolderTarget(Staging(sink, storage, STAGING, self.format), Published(checkpoint, sink))
@@ -193,6 +194,10 @@ class FolderTarget(BoundTarget):
                     f"sink '{self.storage.url}': {output.final} of epoch {epoch} is gone",
                     hint="results were deleted while the query was running; start again with a new checkpoint",
                 )
+        if outputs:
+            # Before the next manifest is there: only this one could tell that they were to be moved.
+            reach(f"settle {epoch}")
+            self.storage.sync_folder()
 
     def _refuse_foreign(self, epoch: int, output: Output) -> None:
         """Never overwrite a file that this query has not written."""

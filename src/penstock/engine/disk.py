@@ -1,0 +1,116 @@
+"""The local disk, as far as it matters what survives power loss.
+
+What a program writes is in memory until somebody waits for the disk: the rows of a file until `sync`, the name of a
+file, a rename or a removal until `sync_folder` of the folder it happened in. Everything the engine changes on a local
+disk goes through here, so that tests can put a disk underneath that forgets what nobody has waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+#: Large enough that a record, or a page of a result, is one call of the system.
+_BUFFER = 1 << 18
+
+
+class Disk:
+    """The real one."""
+
+    def create(self, path: str) -> BinaryIO:
+        """A new file, or an old one emptied, to write to."""
+        return open(path, "wb", _BUFFER)
+
+    def make(self, path: str) -> None:
+        os.mkdir(path)
+
+    def replace(self, path: str, target: str) -> None:
+        os.replace(path, target)
+
+    def delete(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync(self, path: str) -> None:
+        """Wait until the contents of a file are on the disk, whoever wrote them in this machine."""
+        _wait_for(path, os.O_RDONLY)
+
+    def sync_folder(self, path: str) -> None:
+        """Wait until what happened in a folder is on the disk: names that came, went or changed."""
+        _wait_for(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _wait_for(path: str, how: int) -> None:
+    descriptor = os.open(path, how)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_disk = Disk()
+#: Folders whose own names are known to be on the disk, with their inodes: one made anew is another one.
+_settled: dict[str, int] = {}
+
+
+def disk() -> Disk:
+    """The disk underneath."""
+    return _disk
+
+
+@contextmanager
+def on_disk(other: Disk) -> Iterator[None]:
+    """Put another disk underneath, as after a start of the machine: nothing is known to be on it."""
+    global _disk
+    before, _disk = _disk, other
+    _settled.clear()
+    try:
+        yield
+    finally:
+        _disk = before
+        _settled.clear()
+
+
+def make_folder(path: str) -> None:
+    """Make a folder and those above it, if they are not there."""
+    try:
+        _disk.make(path)
+    except FileNotFoundError:
+        make_folder(os.path.dirname(path))
+        with contextlib.suppress(FileExistsError):  # Another task was faster.
+            _disk.make(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
+def sync_all(paths: Iterable[str]) -> None:
+    """Wait for files and for their names: once for each file, once for each of their folders."""
+    folders: dict[str, None] = {}
+    for path in paths:
+        _disk.sync(path)
+        folders[os.path.dirname(path)] = None
+    for folder in folders:
+        sync_names(folder)
+
+
+def sync_names(folder: str) -> None:
+    """Wait for what happened in a folder; the first time also for the folder's own name, and so on upwards."""
+    _disk.sync_folder(folder)
+    _settle(folder)
+
+
+def _settle(folder: str) -> None:
+    # Nobody can tell whether a folder that is there will be there after power loss: another program may just have made
+    # it. So each is waited for once, up to the root: that costs little, and nothing from then on.
+    inode = os.stat(folder).st_ino
+    if _settled.get(folder) == inode:
+        return
+    above = os.path.dirname(folder)
+    if above != folder:
+        with contextlib.suppress(PermissionError):  # Somebody else's: it was not made just now.
+            _disk.sync_folder(above)
+        _settle(above)
+    _settled[folder] = inode
