@@ -14,7 +14,7 @@ from penstock.algebra.schema import Schema
 from penstock.algebra.source import Bounds, Disorder, Domain, Promise
 from penstock.engine.source.fit import Fit, fit
 from penstock.engine.source.statistics import TO_MICROSECONDS, Statistics
-from penstock.engine.source.ticks import to_tick
+from penstock.engine.source.ticks import calendar, to_tick
 
 _LIMIT = 1 << 63
 
@@ -49,7 +49,7 @@ def read_footer(metadata: pq.FileMetaData, schema: Schema, promises: Sequence[Pr
     attribute = measured_attribute(schema, promises)
     fits = {n: fit(types[n], schema.type_of(n)) if n in types else Fit.NEVER for n in schema.names}
     # Of a column that may hold values out of range, the row group's own values say whether it does.
-    doubtful = [n for n, how in fits.items() if how is not Fit.SURE]
+    doubtful = [n for n, how in fits.items() if how is not Fit.SURE or pa.types.is_temporal(schema.type_of(n))]
     usable = attribute is not None and all(_is_plain(types.get(n), schema.type_of(n)) for n in doubtful)
     groups = []
     for i in range(metadata.num_row_groups):
@@ -73,8 +73,11 @@ def _is_plain(found: pa.DataType | None, wanted: pa.DataType) -> bool:
     """Whether all values of a column fit a type if its least and its greatest value do."""
     if found is None:
         return False
+    if pa.types.is_date32(found) and found == wanted:
+        return True
     whole, time = pa.types.is_integer, pa.types.is_timestamp
-    return bool((whole(found) and whole(wanted)) or (time(found) and time(wanted)))
+    # Between two whole microseconds there may be nanoseconds that are not.
+    return bool((whole(found) and whole(wanted)) or (time(found) and time(wanted) and found.unit != "ns"))
 
 
 def measured_attribute(schema: Schema, promises: Sequence[Promise]) -> str | None:
@@ -91,6 +94,9 @@ def _span(group: Any, leaves: Mapping[str, int], types: Mapping[str, pa.DataType
     if statistics is None or not statistics.has_min_max:
         return None
     t = types[name]
+    least, most = (-_LIMIT, _LIMIT - 1)
+    if pa.types.is_timestamp(t) or pa.types.is_date32(t):
+        least, most = calendar(t)
     if pa.types.is_timestamp(t):
         times, over = TO_MICROSECONDS[t.unit]
         low, high = statistics.min_raw * times // over, statistics.max_raw * times // over
@@ -100,7 +106,7 @@ def _span(group: Any, leaves: Mapping[str, int], types: Mapping[str, pa.DataType
         low, high = statistics.min, statistics.max
     else:
         return None
-    return (low, high) if -_LIMIT <= low <= high < _LIMIT else None
+    return (low, high) if least <= low <= high <= most else None
 
 
 def _nulls(group: Any, leaf: int) -> int | None:

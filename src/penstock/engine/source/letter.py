@@ -69,6 +69,24 @@ def event_texts(table: pa.Table) -> list[str]:
     return [_event_text(event) for event in table.to_pylist()]
 
 
+def temporal_texts(table: pa.Table) -> pa.Table:
+    """The table with moments that Python cannot hold, too fine or too far, as texts."""
+    for i, field in enumerate(table.schema):
+        column = table.column(i)
+        fine = pa.types.is_timestamp(field.type) and field.type.unit == "ns"
+        if fine or (pa.types.is_temporal(field.type) and _is_far(column)):
+            table = table.set_column(i, field.name, column.cast(pa.string()))
+    return table
+
+
+def _is_far(column: pa.ChunkedArray) -> bool:
+    try:
+        column.to_pylist()
+    except (ValueError, OverflowError):
+        return True
+    return False
+
+
 def _event_text(event: dict[str, object]) -> str:
     try:
         plain = {k: value_to_json(v) for k, v in event.items()}  # type: ignore[arg-type]

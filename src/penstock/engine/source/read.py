@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.algebra.pattern import Pattern
@@ -29,15 +30,22 @@ from penstock.algebra.source import (
 )
 from penstock.algebra.types import type_text
 from penstock.engine.source.band import PUNCTUATION, Band, Punctuations, beside, marked, written
-from penstock.engine.source.fit import Fit, Mask, convert, fit
+from penstock.engine.source.fit import FINER, Fit, Mask, convert, fit, misfit_text
 from penstock.engine.source.generate import generate_rows, punctuations, split_rows
-from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters
+from penstock.engine.source.letter import (
+    MALFORMED,
+    event_texts,
+    join_letters,
+    letters,
+    no_letters,
+    temporal_texts,
+)
 from penstock.engine.source.place import fingerprint, first_line, locate
 from penstock.engine.source.points import ValuePoints
 from penstock.engine.source.rows import Rows
 from penstock.engine.source.split import Split
 from penstock.engine.source.text import read_csv, read_json
-from penstock.engine.source.ticks import Ticks
+from penstock.engine.source.ticks import Ticks, column_ticks
 from penstock.errors import PenstockError, SchemaError, SourceError, UnreadableError, did_you_mean
 
 _NULL = " is null"
@@ -165,7 +173,7 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: Ba
     # Reading ahead pays for remote storage only.
     with (
         place.filesystem.open_input_file(place.path) as handle,
-        pq.ParquetFile(handle, pre_buffer=not place.local) as file,
+        pq.ParquetFile(handle, pre_buffer=not place.local, coerce_int96_timestamp_unit="us") as file,
     ):
         found = file.schema_arrow
         _check_drift(split, schema, found)
@@ -173,32 +181,64 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: Ba
         companions = [a for a in in_band.beside if a.name in found.names] if in_band is not None and band else []
         columns = [*names, *([band] if band is not None else []), *(a.name for a in companions)]
         # One task per core: threads inside a task would only compete with the other tasks.
-        table = file.read_row_groups(list(split.row_groups), columns=columns, use_threads=False)
+        table = plain_views(file.read_row_groups(list(split.row_groups), columns=columns, use_threads=False))
         first = sum(file.metadata.row_group(i).num_rows for i in range(split.row_groups[0]))
+        finer = _finer(handle, file, split, table)
     if table.num_rows != split.stop - split.start:
         table = table.slice(split.start - first, split.stop - split.start)
+        finer = {n: mask[split.start - first : split.stop - first] for n, mask in finer.items()}
     bad: Mask | None = None
     reasons: dict[int, str] = {}
     converted = {}
     for attribute in (*schema.select(names), *companions):
-        column, misfits = convert(table.column(attribute.name), attribute.type)
+        column, misfits = convert(table.column(attribute.name), attribute.type, finer.get(attribute.name))
         converted[attribute.name] = column
         if misfits is not None:
             bad = misfits if bad is None else bad | misfits
-            for i in np.flatnonzero(misfits):
-                reasons.setdefault(int(i), f"'{attribute.name}' does not fit {type_text(attribute.type)}")
+            fine = finer.get(attribute.name)
+            what = misfit_text(found.field(attribute.name).type, attribute.type)
+            for i in np.flatnonzero(misfits).tolist():
+                reasons.setdefault(i, f"'{attribute.name}' {FINER if fine is not None and fine[i] else what}")
     fitted = pa.table([converted[n] for n in names], schema=schema.select(names).arrow)
     aside = {a.name: converted[a.name] for a in companions}
 
     def raw(positions: Sequence[int]) -> list[str]:
         place = locate(split.path)
-        with place.filesystem.open_input_file(place.path) as handle, pq.ParquetFile(handle) as file:
+        with (
+            place.filesystem.open_input_file(place.path) as handle,
+            pq.ParquetFile(handle, coerce_int96_timestamp_unit="us") as file,
+        ):
             everything = file.read_row_groups(list(split.row_groups), columns=list(schema.names), use_threads=False)
-        return event_texts(everything.take(pa.array([p + split.start - first for p in positions], pa.int64())))
+        at = pa.array([p + split.start - first for p in positions], pa.int64())
+        return event_texts(temporal_texts(plain_views(everything).take(at)))
 
     marks = table.column(band) if band is not None else None
     unheard = in_band is None and PUNCTUATION in found.names and PUNCTUATION not in schema
     return Rows(fitted, split.start, marks, bad, reasons, raw, beside=aside, unheard=unheard)
+
+
+def _finer(handle: Any, file: pq.ParquetFile, split: Split, table: pa.Table) -> dict[str, Mask]:
+    """Which values of columns of the old type INT96 lie between two microseconds, by column.
+
+    It has nanoseconds for all times, and Arrow has not: as nanoseconds those behind 2262 wrap around, as microseconds
+    they are cut. Whole microseconds are the same number either way, wrapped around or not.
+    """
+    leaves = [file.schema.column(i) for i in range(len(file.schema))]
+    found: dict[str, Mask] = {}
+    for name in {leaf.path for leaf in leaves if leaf.physical_type == "INT96"} & set(table.column_names):
+        with pq.ParquetFile(handle) as fine:
+            exact = fine.read_row_groups(list(split.row_groups), columns=[name], use_threads=False).column(name)
+        cut, whole = (column_ticks(pc.fill_null(c.cast(pa.int64()), 0)) for c in (table.column(name), exact))
+        found[name] = cut * 1_000 != whole
+    return found
+
+
+def plain_views(table: pa.Table) -> pa.Table:
+    """The table without view types: Arrow can neither take nor filter their rows."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    if not any(t in plain for t in table.schema.types):
+        return table
+    return table.cast(pa.schema([f.with_type(plain.get(f.type, f.type)) for f in table.schema]))
 
 
 def _check_drift(split: Split, schema: Schema, found: pa.Schema) -> None:

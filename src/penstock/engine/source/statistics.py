@@ -160,7 +160,9 @@ class Statistics:
         held, wanted = self.types[name], self.schema.type_of(name)
         within = _within(statistics, held, wanted) if statistics.has_min_max else None
         # A value that does not fit the declared type is none of its values.
-        fits = within is not None or fit(held, wanted) is Fit.SURE
+        # Nor is one between two microseconds, which least and greatest do not tell, or one beyond the calendar.
+        sure = fit(held, wanted) is Fit.SURE and not pa.types.is_temporal(wanted)
+        fits = (within is not None or sure) and getattr(held, "unit", None) != "ns"
         return Values(within, full=nulls == 0 and fits and not pa.types.is_floating(held))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import duckdb
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.algebra.schema import Schema
 from penstock.algebra.types import duckdb_type, type_text
-from penstock.engine.source.fit import Mask
+from penstock.engine.source.fit import FINER, Mask
 
 # DuckDB's casts are generous: '1.5' becomes the integer 2, 'infinity' a date, an offset of time zone is ignored.
 # What is not written plainly is malformed here, so each type says first how its values look.
@@ -21,7 +22,8 @@ _SPECIAL = r"(?i)[+-]?(nan|inf|infinity)"
 _DECIMAL = r"[+-]?(\d+\.?\d*|\.\d+)"
 _TRUTH = r"(?i)true|false"
 _DATE = r"\d{4}-\d{1,2}-\d{1,2}"
-_CLOCK = r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?"
+_CLOCK = r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,6}0*)?)?)?"
+_FINER = re.compile(r".*:\d{2}\.\d{6}\d*[1-9]\d*(\s*(Z|[+-][\d:]+))?\s*")
 _ZONED = _CLOCK + r" ?(Z|[+-]\d{2}(:?\d{2})?)"
 
 
@@ -52,7 +54,10 @@ def cast_texts(
         bad = misfits if bad is None else bad | misfits
         at = np.flatnonzero(misfits)
         for k, value in zip(at.tolist(), text.take(pa.array(at, pa.int64())).to_pylist()):
-            reasons.setdefault(k, f"'{attribute.name}' is no {type_text(attribute.type)}: {value!r}")
+            what = f"is no {type_text(attribute.type)}"
+            if pa.types.is_timestamp(attribute.type) and _FINER.fullmatch(value):
+                what = FINER
+            reasons.setdefault(k, f"'{attribute.name}' {what}: {value!r}")
     return pa.table(columns, schema=schema.arrow), bad, reasons
 
 
@@ -132,7 +137,7 @@ def _cast(column: str, t: pa.DataType) -> str:
         return f"CASE WHEN {_like(trimmed, _DECIMAL)} AND {_like(trimmed, exact)} THEN {value} END"
     if t == pa.date32():
         return _when(trimmed, _DATE, f"TRY_CAST({trimmed} AS DATE)")
-    # Finer than a microsecond: cut towards the past, as everywhere.
+    # Behind the microseconds there are zeros only, which the database does not take.
     cut = rf"regexp_replace({trimmed}, '(\.\d{{6}})\d+', '\1')"
     zoned = f"CAST(TRY_CAST({cut} AS TIMESTAMPTZ) AS TIMESTAMP)"
     return (

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Ticks = np.ndarray[Any, np.dtype[np.int64]]
 _EPOCH = datetime(1970, 1, 1)
@@ -52,15 +51,20 @@ def from_tick(tick: int, t: pa.DataType) -> Any:
     (datetime.datetime(1970, 1, 1, 0, 0, 1), 7)
     """
     if pa.types.is_timestamp(t):
-        low, high = to_tick(datetime.min), to_tick(datetime.max)
+        low, high = calendar(t)
         return _EPOCH + timedelta(microseconds=min(max(tick, low), high))
     if pa.types.is_date(t):
-        return _FIRST_DAY + timedelta(days=min(max(tick, to_tick(date.min)), to_tick(date.max)))
+        low, high = calendar(t)
+        return _FIRST_DAY + timedelta(days=min(max(tick, low), high))
     half = 1 << (t.bit_width - 1)
     return min(max(tick, -half), half - 1)
 
 
-def floor_to_microseconds(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Nanosecond timestamps cut to the microsecond they are in: always towards the past, so that order is kept."""
-    naive = column.cast(pa.timestamp("ns"))
-    return pc.floor_temporal(naive, unit="microsecond").cast(pa.timestamp("us"))
+def calendar(t: pa.DataType) -> tuple[int, int]:
+    """The first and the last tick of Python's calendar, the years 1 to 9999.
+
+    >>> calendar(pa.date32())
+    (-719162, 2932896)
+    """
+    first, last = (datetime.min, datetime.max) if pa.types.is_timestamp(t) else (date.min, date.max)
+    return to_tick(first), to_tick(last)
