@@ -187,3 +187,16 @@ def test_json_takes_other_types_as_written(tmp_path: Path) -> None:
     assert [str(g["m"]) for g in good] == ["1.50", "1.50", "None"]
     assert good[1]["s"] == "3"
     assert [row for row, _ in bad] == [2, 3]
+
+
+@pytest.mark.parametrize(("other", "written"), [(";", '";"'), ("\t", r'"\t"'), ("|", '"|"')])
+def test_another_delimiter_is_told(tmp_path: Path, other: str, written: str) -> None:
+    (tmp_path / "a.csv").write_text(f'ts{other}"id"{other}v{other}s{other}more\n')
+    (tmp_path / "a.csv").open("a").write("x\n")
+    with pytest.raises(SchemaError, match="no column 'ts'") as caught:
+        load(tmp_path, "csv")
+    assert f"read_csv(…, delimiter={written})" in (caught.value.hint or "")
+    (tmp_path / "a.csv").write_text(f"other{other}id\n1\n")
+    with pytest.raises(SchemaError, match="no column 'ts'") as caught:
+        load(tmp_path, "csv")
+    assert "delimiter" not in (caught.value.hint or "")

@@ -75,7 +75,7 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
             raise SchemaError(
                 f"stream '{split.stream}': file '{split.path}' has no column '{name}' "
                 f"({type_text(schema.type_of(name))})",
-                hint=did_you_mean(name, names),
+                hint=_other_delimiter(names, schema, delimiter) or did_you_mean(name, names),
             )
     unheard = in_band is None and PUNCTUATION in names and PUNCTUATION not in schema
     in_band = _found(in_band, names)
@@ -136,6 +136,15 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
     band = texts.column(in_band.column) if in_band is not None else None
     aside = _beside(table, in_band)
     return Rows(table.select(schema.names), first, band, bad, reasons, raw, numbers, outcast, aside, unheard)
+
+
+def _other_delimiter(names: Sequence[str], schema: Schema, delimiter: str) -> str | None:
+    """What to write if the header makes sense with another character between its names."""
+    (line, *more) = names
+    for other in (";", "\t", "|", ","):
+        if not more and other != delimiter and {n.strip().strip('"') for n in line.split(other)} >= set(schema.names):
+            return f"its fields are separated by {json.dumps(other)}: read_csv(…, delimiter={json.dumps(other)})"
+    return None
 
 
 def _typed(schema: Schema, band: Band | None) -> Schema:
