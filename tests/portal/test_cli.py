@@ -156,6 +156,7 @@ def test_run_as_json_then_look_at_its_state(query_file: Write, tmp_path: Path) -
     # Nothing new: the run goes on from there and has nothing to do.
     (summary,) = objects(said("run", file, "--json", *options))
     assert (summary["epochs"], summary["total_rows_in"]) == (0, 199)
+    assert summary["state_rows"] == 3 and summary["dead"] == {} and summary["total_dead"] == {"late": 1}
     # A changed query is refused in two lines.
     done = runner.invoke(app, ["run", query_file(COUNTED.replace("10 s", "20 s")), *options])
     assert done.exit_code == 2

@@ -51,6 +51,8 @@ def test_before_the_first_epoch_it_counts_the_seconds() -> None:
     assert drawn(view).strip() == "● slow.py: starting Spark … 7 s"
     view.running()
     assert "waiting for the first epoch … 0 s" in drawn(view)
+    view.resumed = 27
+    assert "waiting for epoch 28, the first after a restart … 0 s" in drawn(view)
 
 
 def test_everything_is_on_it() -> None:

@@ -235,6 +235,10 @@ class Driver:
     def _try(self) -> bool:
         for attempt in range(1, self.settings.attempts + 1):
             try:
+                if attempt > 1:
+                    # A lost executor or worker. What decides the epoch is written down, so trying again from the
+                    # checkpoint, as after a crash, gives the same epoch.
+                    self._start_over()
                 if self._trouble is not None:
                     raise self._trouble
                 begun = self._ahead or self._begin()
@@ -246,13 +250,10 @@ class Driver:
             except PenstockError:
                 raise
             except Exception as error:
-                # A lost executor or worker. What decides the epoch is written down, so trying again from the
-                # checkpoint, as after a crash, gives the same epoch.
                 if attempt == self.settings.attempts or not worth_retrying(error):
                     if is_spark_failure(error):
                         raise explain_failure(error) from error
                     raise
-                self._start_over()
         return True
 
     def _begin(self) -> Begun | None:

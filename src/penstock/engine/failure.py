@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from penstock.engine.gateway import is_gone
 from penstock.errors import PenstockError, UserError
 
 _LONGEST = 500
@@ -38,6 +39,12 @@ def explain_failure(error: BaseException) -> PenstockError:
     mistake = _mistake(text)
     if mistake is not None:
         return mistake
+    if is_spark_failure(error) and is_gone(error):
+        return PenstockError(
+            "Spark's Java process died while the query ran",
+            hint="most often the system ended it for want of memory: lower max_rows or spark.driver.memory, then start "
+            "again; nothing is lost",
+        )
     if (crashed := _CRASHED.search(text)) is not None and _TRACEBACK not in text:
         return PenstockError(
             f"a Spark worker died while it worked on a task: {_short(crashed[0])}",
@@ -54,7 +61,7 @@ def worth_retrying(error: BaseException) -> bool:
     >>> worth_retrying(RuntimeError("Python worker exited unexpectedly (crashed)"))
     True
     """
-    return _mistake(_text(error)) is None
+    return _mistake(_text(error)) is None and not (is_spark_failure(error) and is_gone(error))
 
 
 def is_spark_failure(error: BaseException) -> bool:

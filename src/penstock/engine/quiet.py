@@ -34,7 +34,8 @@ class StandardError:
         os.close(write)
         threading.Thread(target=self._pass_on, args=(read,), name="penstock-stderr", daemon=True).start()
         try:
-            yield
+            with _ours(ours):
+                yield
         finally:
             sys.stderr.flush()
             os.dup2(ours, 2)
@@ -46,3 +47,22 @@ class StandardError:
                 if self.open:
                     sys.stderr.write(line)
                     sys.stderr.flush()
+
+
+@contextmanager
+def _ours(descriptor: int) -> Iterator[None]:
+    """What this process itself writes goes where it always goes: it may have to say that it ends."""
+    before = sys.stderr
+    try:
+        lent = before.fileno() == 2
+    except (OSError, ValueError):  # not a file at all, as in notebooks
+        lent = False
+    if not lent:
+        yield
+        return
+    with os.fdopen(os.dup(descriptor), "w", buffering=1, errors="backslashreplace") as own:
+        sys.stderr = own
+        try:
+            yield
+        finally:
+            sys.stderr = before

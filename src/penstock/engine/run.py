@@ -25,6 +25,7 @@ from penstock.engine.admission import Admission
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.contract_record import record_contract
 from penstock.engine.epoch import Driver
+from penstock.engine.failure import explain_failure, is_spark_failure
 from penstock.engine.progress import Progress
 from penstock.engine.reservation import reserve
 from penstock.engine.settings import TUNABLE, Settings, check_setting
@@ -133,14 +134,18 @@ class Run(Talking):
             )
             self.driver.hurried = trigger.kind != "once"
             self.driver.recover()
+            #: Where an earlier run has left off; its epoch is 0 if there was none.
+            self.resumed = self.driver.manifest
             record_contract(storage, self._plan)
             for text in feedback:
                 self.feedback(text)
             if admission is not None:
                 admission.record(storage)
                 self.warnings.extend(admission.warnings)
-        except BaseException:
+        except BaseException as error:
             self._release()
+            if is_spark_failure(error):
+                raise explain_failure(error) from error
             raise
         self._thread = threading.Thread(target=self._loop, name="penstock-epochs", daemon=True)
         self._thread.start()

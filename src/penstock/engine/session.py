@@ -11,13 +11,17 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.engine.gateway import forget_dead, hush, is_gone
 from penstock.engine.java import find_java, launcher_home
 from penstock.engine.pack import packed_conf
 from penstock.engine.quiet import StandardError
@@ -48,6 +52,7 @@ def spark_session(
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    forget_dead()
     if (active := SparkSession.getActiveSession()) is not None:
         return active
     if SparkContext._active_spark_context is not None:
@@ -62,16 +67,28 @@ def spark_session(
     for key, value in wanted.items():
         builder = builder.config(key, value)
     errors = StandardError()
-    with errors.lent():
+    with errors.lent(), _own_interrupt():
         session = builder.getOrCreate()
     # A JVM that just dies with us closes sockets under its Python workers, which then print a stack trace.
     atexit.register(_stop, session, errors)
+    hush(session)
     return session
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Keep what a program does on Ctrl-C, if it does anything: PySpark puts its own handler in its place."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread() and before not in (None, signal.default_int_handler):
+        signal.signal(signal.SIGINT, before)
 
 
 def _stop(session: SparkSession, errors: StandardError) -> None:
     errors.open = False
-    session.stop()
+    # One whose JVM has died needs no stop, and one that was forgotten has had it.
+    if session.sparkContext._jsc is not None and not is_gone():
+        session.stop()
 
 
 def settings(

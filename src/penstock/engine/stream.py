@@ -20,6 +20,7 @@ from penstock.contracts.bound import with_bounds
 from penstock.contracts.check import check
 from penstock.contracts.report import Report
 from penstock.engine.admission import admit
+from penstock.engine.gateway import check_session
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
 from penstock.engine.settings import Settings, check_setting
@@ -109,6 +110,8 @@ class Stream(builder.Stream):
             from penstock.engine.session import spark_session
 
             spark = partial(spark_session, master)
+        elif not callable(spark):
+            check_session(spark)
         return Run(
             self.operator,
             sink,

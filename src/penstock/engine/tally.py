@@ -29,6 +29,15 @@ def added(counts: Iterable[Mapping[str, int]]) -> Counts:
     return total
 
 
+def since(before: Mapping[str, int], now: Mapping[str, int]) -> Counts:
+    """What has been added to counts.
+
+    >>> since({"a": 1, "b": 3}, {"a": 3, "b": 3})
+    {'a': 2}
+    """
+    return {name: more for name, count in now.items() if (more := count - before.get(name, 0))}
+
+
 def sent(outputs: Iterable[Output]) -> int:
     """Results, without dead letters."""
     return sum(o.rows for o in outputs if o.sink != "dead")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -20,7 +21,7 @@ from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
 from penstock.engine.storage import below
 from penstock.engine.terminal import say, terminal
-from penstock.errors import UserError
+from penstock.errors import UserError, counted
 from penstock.portal.complaint import complaining
 from penstock.portal.live import short_bytes, short_time
 from penstock.portal.savings import Savings
@@ -58,7 +59,11 @@ def _main(
 
 
 def main() -> None:
-    """The entry point of the package."""
+    """Run the command; `penstock_command`, which takes care of Ctrl-C first, calls it."""
+    for stream in (sys.stdout, sys.stderr):
+        # What the terminal's encoding does not have is written out, instead of ending in an error.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 
@@ -141,10 +146,12 @@ def _rows_as_json(rows: pa.Table, epoch: int) -> None:
 def _print_summary(s: dict[str, Any]) -> None:
     rate = s["rows_in"] / s["seconds"] if s["seconds"] else 0.0
     print(
-        f"{s['query']}: {s['rows_in']:,} rows in, {s['rows_out']:,} out, {s['epochs']} epochs, "
-        f"{short_time(s['seconds'])} ({rate:,.0f} rows/s); state peaked at {s['peak_state_rows']:,} rows "
-        f"({short_bytes(s['peak_state_bytes'])}), {s['state_rows']:,} rows are open"
+        f"{s['query']}: {counted(s['rows_in'], 'row')} in, {s['rows_out']:,} out, {counted(s['epochs'], 'epoch')}, "
+        f"{short_time(s['seconds'])} ({rate:,.0f} rows/s); state peaked at {counted(s['peak_state_rows'], 'row')} "
+        f"({short_bytes(s['peak_state_bytes'])}), {counted(s['state_rows'], 'row is', 'rows are')} open"
     )
+    if not s["epochs"] and s["last_epoch"]:
+        print(f"nothing was new: all input was read by epoch {s['last_epoch']}")
     if s["dead"]:
         print("dead letters: " + ", ".join(f"{reason} {count:,}" for reason, count in sorted(s["dead"].items())))
     if spared := Savings.of(s["saved"]):

@@ -11,6 +11,7 @@ import typer
 
 from penstock.engine.terminal import say
 from penstock.errors import PenstockError
+from penstock_command import INTERRUPTED
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,6 +48,7 @@ def complaining(command: Callable[P, T]) -> Callable[P, T]:
             say(*lines(error), file=sys.stderr)
             raise typer.Exit(MISTAKE) from None
         except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+            say("stopped", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
 
     return run

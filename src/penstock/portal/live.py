@@ -122,6 +122,8 @@ class View:
     stage: str = "starting Spark"
     began: float = 0.0
     last: Progress | None = None
+    resumed: int = 0
+    """The last epoch of earlier runs."""
     epochs: int = 0
     peak_rows: int = 0
     peak_bytes: int = 0
@@ -171,7 +173,11 @@ class View:
     def __rich__(self) -> RenderableType:
         if self.last is None:
             seconds = int(self.elapsed)
-            what = "waiting for the first epoch" if self.stage == "running" else self.stage
+            what = self.stage
+            if self.stage == "running":
+                # Whether there is nothing new, or the epoch takes its time, cannot be seen from here.
+                next_one = f"epoch {self.resumed + 1}, the first after a restart" if self.resumed else "the first epoch"
+                what = f"waiting for {next_one}"
             return Text.assemble(("● ", "cyan"), f"{self.title}: {what} … {seconds} s")
         p = self.last
         rate_in, rate_out = self.rates()

@@ -9,10 +9,9 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from rich.console import Console
 from rich.live import Live
@@ -21,8 +20,10 @@ from penstock.engine.progress import Progress
 from penstock.engine.run import Run
 from penstock.engine.sink import Target
 from penstock.engine.stream import Stream
+from penstock.engine.tally import since
 from penstock.engine.terminal import json_safe, say
 from penstock.portal.live import View, plain_line, short_time
+from penstock_command import INTERRUPTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,25 +94,30 @@ class Watch:
         packed: str | None = None,
     ) -> Run:
         """Start the query, show it until it ends, and return the run, which is over."""
-        with self._shown():
+        interrupt = Interrupt(self._finishing, self._give_up)
 
-            def ready() -> SparkSession:
-                session = self.start_spark(master, packed) if spark is None else spark
-                self.view.running()
-                return session
+        def ready() -> SparkSession:
+            session = self.start_spark(master, packed) if spark is None else spark
+            self.view.running()
+            return session
 
+        with interrupt.installed(), self._shown():
             run = query.start(sink, spark=ready, listener=self._hear, **options)
+            self._resume(run.resumed.epoch)
             told = 0
-            interrupt = Interrupt(self._finishing, self._give_up)
-            with interrupt.installed():
-                while run.active and not interrupt.asked.is_set():
-                    told = self._warn(run, told)
-                    time.sleep(0.05)
-                if interrupt.asked.is_set():
-                    run.stop()
-            self._warn(run, told)
-            run.wait()
+            while run.active and not interrupt.asked.is_set():
+                told = self._warn(run, told)
+                time.sleep(0.05)
+            try:
+                run.stop() if interrupt.asked.is_set() else run.wait()
+            finally:
+                self._warn(run, told)
         return run
+
+    def _resume(self, epoch: int) -> None:
+        self.view.resumed = epoch
+        if epoch and self.mode == "lines" and self.view.last is None:
+            self.console.print(f"goes on after epoch {epoch}")
 
     def start_spark(self, master: str | None, packed: str | None = None) -> SparkSession:
         from penstock.engine.session import spark_session
@@ -155,49 +161,49 @@ class Watch:
             say(text, file=sys.stderr)
 
     def _finishing(self) -> None:
-        epoch = (self.view.last.epoch if self.view.last is not None else 0) + 1
+        if self.view.stage != "running":  # No epoch is under way: Spark is starting.
+            self._end("stopped")
+        epoch = (self.view.last.epoch if self.view.last is not None else self.view.resumed) + 1
         self.view.stage = "stopping"
         self._say(f"finishing epoch {epoch} … (Ctrl-C again to stop at once)")
 
     def _give_up(self) -> None:
+        # Not sys.exit: that would wait for the scan. A crash at any moment is what the checkpoint is made for.
+        self._end("stopped at once: the epoch under way will be run again on the next start")
+
+    def _end(self, text: str) -> NoReturn:
         if self._live is not None:
             self._live.stop()
-        self._say("stopped at once: the epoch under way will be run again on the next start")
-        sys.stdout.flush()
-        # Not sys.exit: that would wait for the scan. A crash at any moment is what the checkpoint is made for.
-        os._exit(130)
+        self._say(text)
+        with contextlib.suppress(Exception):  # It may have been interrupted while it was printing.
+            sys.stdout.flush()
+        os._exit(INTERRUPTED)
 
     def summary(self, run: Run) -> dict[str, Any]:
         """What a finished run amounts to."""
-        last = self.view.last
         waiting = sorted({f"{name}: {why}" for r in run.driver.readers.values() for name, why in r.waiting})
-        dead = last.total_dead if last is not None else run.driver.manifest.totals.get("dead", {})
-        totals = run.driver.manifest.totals
+        # By totals, not by the history, which forgets the first epochs of a long run.
+        manifest, totals, before = run.driver.manifest, run.driver.manifest.totals, run.resumed.totals
+        held = [r for runs in manifest.units.values() for r in runs]
+        rows, size = sum(r.live for r in held), sum(r.bytes for r in held)
         return {
             "type": "summary",
             "query": self.title,
             "epochs": self.view.epochs,
-            "last_epoch": run.driver.manifest.epoch,
+            "last_epoch": manifest.epoch,
             "seconds": round(self.view.elapsed, 3),
-            "rows_in": sum(p.rows_in for p in run.history),
-            "rows_out": sum(p.rows_out for p in run.history),
+            "rows_in": totals.get("rows_in", 0) - before.get("rows_in", 0),
+            "rows_out": totals.get("rows_out", 0) - before.get("rows_out", 0),
             "total_rows_in": totals.get("rows_in", 0),
             "total_rows_out": totals.get("rows_out", 0),
-            "dead": dict(dead),
-            "saved": _added_up(run.history),
-            "state_rows": last.state_rows if last is not None else 0,
-            "peak_state_rows": self.view.peak_rows,
-            "peak_state_bytes": self.view.peak_bytes,
+            "dead": since(before.get("dead", {}), totals.get("dead", {})),
+            "total_dead": dict(totals.get("dead", {})),
+            "saved": since(before.get("saved", {}), totals.get("saved", {})),
+            "state_rows": rows,
+            "peak_state_rows": max(rows, self.view.peak_rows),
+            "peak_state_bytes": max(size, self.view.peak_bytes),
             "waiting": waiting,
         }
-
-
-def _added_up(history: Iterable[Progress]) -> dict[str, int]:
-    """What feedback has spared in this run."""
-    total: Counter[str] = Counter()
-    for progress in history:
-        total.update(progress.saved)
-    return dict(total)
 
 
 def say_json(body: Mapping[str, Any]) -> None:
