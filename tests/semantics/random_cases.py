@@ -58,7 +58,13 @@ def feeds_named(draw: st.DrawFn, name: str, grain: int, many: bool, max_rows: in
 
 def promise_texts(grain: int, many: bool) -> st.SearchStrategy[str]:
     parts = [
-        st.sampled_from(("", *(f".disorder({slack * grain})" for slack in (0, 3, 5, 8)))),
+        st.sampled_from(
+            (
+                "",
+                *(f".disorder({slack * grain})" for slack in (0, 3, 5, 8)),
+                *(f".disorder({slack * grain}, ahead={most * grain})" for slack, most in ((0, 9), (3, 0), (5, 4))),
+            )
+        ),
         st.sampled_from(("", "", "", ".bounds('n', 0)", f".bounds('ts', {-5 * grain}, {20 * grain})")),
         st.sampled_from(("", ".punctuated()", ".punctuated()")),
     ]

@@ -16,6 +16,7 @@ from penstock.algebra.source import (
     REMEMBERED,
     Adaptive,
     After,
+    Ahead,
     Bounds,
     Declared,
     Disorder,
@@ -110,11 +111,16 @@ class Declaring:
         source = self._source(call)
         return self._with(replace(source, promises=(*source.promises, promise)))
 
-    def disorder(self, slack: Extent | Measured, *, on: str | None = None) -> Self:
+    def disorder(self, slack: Extent | Measured, *, on: str | None = None, ahead: Extent | None = None) -> Self:
         """Declare that no event is more than `slack` older than the newest before it in its source partition.
 
-        With `ps.Measured(at_most="5 min")` the slack is what the events seen so far kept to.
+        With `ps.Measured(at_most="5 min")` the slack is what the events seen so far kept to. `ahead` guards against
+        clocks gone wrong: an event that is newer than the newest before it by more than that is set aside.
         """
+        if ahead is not None:
+            self._ordered(on, "disorder")
+            guarded: Self = self._ahead(ahead, on, "disorder(ahead=…)")
+            return guarded.disorder(slack, on=on)
         attribute = self._ordered(on, "disorder")
         if not isinstance(slack, Measured):
             return self._promise("disorder", Disorder(attribute, self._ticks(slack, attribute, "disorder")))
@@ -341,6 +347,13 @@ class Declaring:
     def _once(self, key: str, remember: int) -> Self:
         kept = self._remembered(remember, "Punctuate.once")
         return self._promise("punctuate", Once(self._named(key, "Punctuate.once"), kept))
+
+    def _ahead(self, most: Extent, on: str | None, call: str) -> Self:
+        source = self._source(call)
+        attribute = self._measurable(self._time(on, call), call)
+        if any(isinstance(p, Ahead) for p in source.promises):
+            raise UserError(f"stream '{source.name}': how far ahead events may be is declared twice")
+        return self._promise(call, Ahead(attribute, self._ticks(most, attribute, call)))
 
     def _sorted_by(self, attribute: str) -> Self:
         return self._promise("punctuate", Disorder(self._ordered(attribute, "Punctuate.sorted_by"), 0))

@@ -14,7 +14,7 @@ from pyarrow.types import is_date, is_timestamp
 
 from penstock.algebra.duration import format_duration
 from penstock.algebra.feedback import Switches
-from penstock.algebra.source import Adaptive, After, Disorder, Every, OnViolation, Promise, Reader
+from penstock.algebra.source import Adaptive, After, Ahead, Disorder, Every, OnViolation, Promise, Reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +67,8 @@ class Source(Operator):
             case Adaptive():
                 low, high = (self._extent(promise.attribute, t) for t in (promise.at_least, promise.at_most))
                 return f"disorder({promise.attribute} as {promise.quantile:.12g} of the events, {low} to {high})"
+            case Ahead():
+                return f"{promise.attribute} at most {self._extent(promise.attribute, promise.most)} ahead"
             case Every():
                 return f"every {self._extent(promise.attribute, promise.period)} of {promise.attribute}"
             case After():

@@ -16,7 +16,7 @@ from penstock.algebra.forecast import forecast, releases
 from penstock.algebra.held import held_for
 from penstock.algebra.join import Join, MultiJoin, Taken
 from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
-from penstock.algebra.source import Declared, Expected, Files, Generated, Reader
+from penstock.algebra.source import Ahead, Declared, Expected, Files, Generated, Reader
 from penstock.algebra.tree import Box, draw
 from penstock.errors import UserError
 
@@ -126,8 +126,9 @@ def definition(operator: Operator) -> str:
     """The part of an operator that decides its results; a path may move, so it is not part of it."""
     match operator:
         case Source():
-            # What is only said for the check decides no result.
-            told = [repr(p) for p in operator.promises if not isinstance(p, Declared | Expected)]
+            # What is only said for the check decides no result. How far ahead an event may be has to be corrected
+            # where it turns out too little: no state depends on it.
+            told = [repr(p) for p in operator.promises if not isinstance(p, Declared | Expected | Ahead)]
             return "; ".join([_reading(operator.reader), *told])
         case Select():
             return operator.predicate.sql

@@ -78,6 +78,14 @@ class Punctuate:
         return Policy(f"after('{key}', {gap!r})", lambda stream: stream._after(key, gap, on, remember))
 
     @staticmethod
+    def ahead(most: Extent, on: str | None = None) -> Policy:
+        """An event is at most so much newer than the newest before it: what is further ahead is set aside.
+
+        Choose more than the longest silence of the stream: after a longer one every event is too far ahead.
+        """
+        return Policy(f"ahead({most!r})", lambda stream: stream._ahead(most, on, "Punctuate.ahead"))
+
+    @staticmethod
     def once(key: str, *, remember: int = REMEMBERED) -> Policy:
         """Every value of the key comes once: each event ends its own key. To catch a second one, see `after`."""
         return Policy(f"once('{key}')", lambda stream: stream._once(key, remember))

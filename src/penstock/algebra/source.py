@@ -69,6 +69,21 @@ class Disorder:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """No event is more than `most` ticks newer than the newest one before it in its source partition.
+
+    One that is (a clock gone wrong) is set aside and makes no other event late. The first event of a partition has
+    none before it and is believed.
+    """
+
+    attribute: str
+    most: int
+
+    def __str__(self) -> str:
+        return f"{self.attribute} at most {self.most} ticks ahead"
+
+
+@dataclass(frozen=True)
 class InBand:
     """Records whose `column` is not null are punctuations in the stream itself.
 
@@ -249,6 +264,7 @@ class EndOfSource:
 
 Promise = (
     Disorder
+    | Ahead
     | Adaptive
     | WithinRows
     | Every

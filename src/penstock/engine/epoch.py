@@ -27,6 +27,7 @@ from penstock.algebra.table import tables_of
 from penstock.engine import jobs
 from penstock.engine.answers import marked, refuse, store_answers
 from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, named_by
+from penstock.engine.clock import Clock
 from penstock.engine.compactor import Compactor
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.fault import reach
@@ -122,6 +123,7 @@ class Driver:
         self.hurried = True
         self.tables = tables_of([n.operator for n in plan])
         self.unread = Unread(bounded)
+        self.clock = Clock(self.sources)
         self._fresh()
 
     def _fresh(self) -> None:
@@ -404,14 +406,16 @@ class Driver:
         scanned = time.perf_counter()
         raise_errors(self.sources, scans)
         reach("scanned")
+        told = [*begun.spared, *(pair for r in scans for pair in r.promises)]
+        self.checkpoint.warnings.extend(self.clock.look(told, self.promises, begun.plan.splits))
         now = punctuate(self.pipeline, standing, scans)
         # The next scan starts from what this one has established.
         self.promises, self.floors = now.promises, now.propagation.floors
         if begun.reports is not None:
             if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
                 self._look_ahead()
-            told = any(any(o.release) or any(o.ask) for o in now.orders.values()) or begun.job.purges
-            if levels and (begun.parcels is not None or now.closers or told):
+            asked = any(any(o.release) or any(o.ask) for o in now.orders.values()) or begun.job.purges
+            if levels and (begun.parcels is not None or now.closers or asked):
                 merging = Merge(self.manifest.units, now.closers, now.orders, self.closed)
                 merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
         raise_errors(self.sources, merged)

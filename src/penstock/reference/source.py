@@ -31,7 +31,7 @@ class DeadLetter:
     row: Mapping[str, Any]
     reason: str
     breaks: Pattern | None
-    kind: Literal["malformed", "forbidden", "late", "paced"] = "late"
+    kind: Literal["malformed", "forbidden", "late", "ahead", "paced"] = "late"
 
 
 class Promised(Protocol):
@@ -85,6 +85,25 @@ class DisorderPromise:
         if reached is None:
             return []
         return [_older_than(self.schema, self.promise.attribute, reached // self.period * self.period)]
+
+
+class AheadPromise:
+    """An event is too far ahead if the newest let in before it in its partition is older by more than declared."""
+
+    def __init__(self, promise: declaration.Ahead, schema: Schema, partitions: Sequence[Hashable]) -> None:
+        self.promise, self.schema = promise, schema
+        self.newest: dict[Hashable, int | None] = dict.fromkeys(partitions)
+
+    def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
+        attribute = self.promise.attribute
+        if row[attribute] is None:
+            return None
+        tick, newest = to_tick(row[attribute]), self.newest[partition]
+        if newest is not None and tick > newest + self.promise.most:
+            limit = from_tick(newest + self.promise.most, self.schema.type_of(attribute))
+            return Pattern.by_name(self.schema, {attribute: greater(limit)})
+        self.newest[partition] = tick if newest is None else max(newest, tick)
+        return None
 
 
 class WithinRowsPromise:
@@ -283,6 +302,7 @@ class Source:
         self.asserted: list[Pattern] = []
         self.in_band = InBandPromise(self.partitions)
         self.promises: list[tuple[Any, Promised]] = []
+        self.ahead: list[AheadPromise] = []
         self.endings: list[tuple[Any, AfterPromise | OncePromise]] = []
         schema = declared.schema
         periods = {p.attribute: p.period for p in declared.promises if isinstance(p, declaration.Every)}
@@ -296,6 +316,8 @@ class Source:
                     order = DisorderPromise(fixed, schema, self.partitions, periods.get(promise.attribute, 1))
                     orders[promise.attribute] = order
                     self.promises.append((promise, order))
+                case declaration.Ahead():
+                    self.ahead.append(AheadPromise(promise, schema, self.partitions))
                 case declaration.WithinRows():
                     period = periods.get(promise.attribute, 1)
                     self.promises.append((promise, WithinRowsPromise(promise, schema, self.partitions, period)))
@@ -332,6 +354,10 @@ class Source:
         if (pattern := self.in_band.violated(row, partition)) is not None:
             self._reject(row, partition, f"breaks {declaration.InBand()}: matches {pattern}", pattern, "late")
             return []
+        for guard in self.ahead:
+            if (pattern := guard.violated(row, partition)) is not None:
+                self._reject(row, partition, f"breaks {guard.promise}: matches {pattern}", pattern, "ahead")
+                return []
         for _, ending in self.endings:
             ending.look()
         # Every other promise takes note of the event, also when an earlier one has rejected it already.
@@ -377,7 +403,7 @@ class Source:
         partition: Hashable,
         reason: str,
         pattern: Pattern | None,
-        kind: Literal["malformed", "forbidden", "late"],
+        kind: Literal["malformed", "forbidden", "late", "ahead"],
     ) -> None:
         if self.declared.on_violation == "fail":
             raise ViolationError(

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Bounds, Disorder, EndOfSource, InBand, Promise, WhenAll
+from penstock.algebra.source import Ahead, Bounds, Disorder, EndOfSource, InBand, Promise, WhenAll
 from penstock.engine.source import Batch, Checker, Known, PromiseState, Split, assign, plan_known, plan_tasks
-from penstock.engine.source.running import LOWEST, below_running_max, below_running_max_by_key
+from penstock.engine.source.running import LOWEST, above_running_max, below_running_max, below_running_max_by_key
 
 SCHEMA = Schema.parse("ts bigint, key int, v int", time="ts")
 Item = tuple[int, int, int] | str
@@ -42,6 +42,9 @@ def oracle(items: Sequence[Item], promises: Sequence[Promise]) -> list[bool]:
                 out |= (p.low is not None and value < p.low) or (p.high is not None and value > p.high)
             if isinstance(p, WhenAll):
                 out |= event[p.key] not in p.keys
+        for p in promises:
+            if isinstance(p, Ahead):
+                out |= high is not None and event["ts"] > high + p.most
         late = False
         if not out:
             for p in promises:
@@ -117,6 +120,7 @@ def rejected(
 events = st.tuples(st.integers(-30, 30), st.integers(0, 3), st.integers(-3, 3))
 in_band = st.sampled_from(["[< -10, *, *]", "[< 5, *, *]", "[*, 2, *]", "[<= 9, 1, *]", "[[3, 7), *, *]"])
 disorders = st.builds(Disorder, st.just("ts"), st.integers(0, 15))
+ahead = st.builds(Ahead, st.just("ts"), st.integers(0, 20))
 bounds = st.sampled_from([Bounds("v", -2, 2), Bounds("ts", -20, None), Bounds("v", None, 1)])
 when_all = st.builds(WhenAll, st.just("key"), st.just((0, 1, 2)), st.just("ts"), st.integers(0, 8))
 
@@ -132,6 +136,10 @@ def test_rejection_does_not_depend_on_the_cut(data: Any) -> None:
             st.tuples(disorders, st.just(InBand())),
             st.tuples(disorders, when_all, bounds),
             st.tuples(bounds),
+            st.tuples(ahead),
+            st.tuples(disorders, ahead),
+            st.tuples(ahead, disorders, st.just(InBand()), bounds),
+            st.tuples(when_all, ahead),
         )
     )
     banded = any(isinstance(p, InBand) for p in promises)
@@ -139,9 +147,27 @@ def test_rejection_does_not_depend_on_the_cut(data: Any) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(items)), max_size=6))
     epochs, tasks = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
     # Statistics speak of all rows; they are given only where no row is rejected for another reason.
-    statistics = data.draw(st.booleans()) and promises[1:] == () and isinstance(promises[0], Disorder)
+    statistics = data.draw(st.booleans()) and all(isinstance(p, Disorder | Ahead) for p in promises)
     verdicts, _, _ = rejected(items, promises, cuts, epochs, tasks, statistics)
     assert verdicts == oracle(items, promises)
+
+
+@given(
+    st.lists(st.integers(-(2**63) + 1, 2**63 - 1), min_size=1, max_size=20), st.integers(0, 2**64), st.integers(1, 9)
+)
+def test_too_far_ahead_of_the_running_maximum(values: list[int], most: int, repeat: int) -> None:
+    many = values * (repeat * 2_000 if repeat == 9 else repeat)  # more than one block, now and then
+    found, limits, high = above_running_max(np.array(many, np.int64), LOWEST, most)
+    greatest, expected = many[0], []
+    for i, value in enumerate(many):
+        if value > greatest + most:
+            expected.append((i, min(greatest + most, 2**63 - 1)))
+        greatest = value if greatest < value <= greatest + most else greatest
+    assert list(zip(found.tolist(), limits.tolist())) == expected and high == greatest
+    half = len(many) // 2
+    first, _, between = above_running_max(np.array(many[:half], np.int64), LOWEST, most)
+    second, _, last = above_running_max(np.array(many[half:], np.int64), between, most)
+    assert [*first.tolist(), *(second + half).tolist()] == found.tolist() and last == high
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20), st.integers(0, 2**63), st.data())

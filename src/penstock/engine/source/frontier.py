@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from penstock.algebra.source import Disorder, Promise
+from penstock.algebra.source import Ahead, Disorder, Promise
+from penstock.engine.source.footer import measured_attribute
 from penstock.engine.source.known import Known, chained
 from penstock.engine.source.promise import passed_over
 from penstock.engine.source.promised import PromiseState
@@ -18,15 +20,17 @@ def plan_known(state: PromiseState, splits: Sequence[Split]) -> list[Known | Non
     """For each split what is known in front of it; None where only its predecessor in the same task can tell."""
     current: dict[str, Known | None] = {}
     out: list[Known | None] = []
-    disorders = [p for p in state.promises if isinstance(p, Disorder)]
+    rising = [p.attribute for p in state.promises if isinstance(p, Disorder | Ahead)]
     chain = chained(state.promises, exact=True)
     for split in splits:
         known = current[split.partition] if split.partition in current else state.known(split.partition)
         out.append(known)
         if chain != "no":
             current[split.partition] = None
-        elif disorders and known is not None:
-            current[split.partition] = None if split.high is None else known.raised(disorders[0].attribute, split.high)
+        elif rising and known is not None:
+            attribute = measured_attribute(state.schema, state.promises)
+            assert attribute is not None
+            current[split.partition] = None if split.high is None else known.raised(attribute, split.high)
         else:
             current[split.partition] = known
     return out
@@ -74,9 +78,30 @@ def _balanced(chains: Sequence[list[Split]], tasks: int) -> list[list[Split]]:
 
 def plan_tasks(state: PromiseState, splits: Sequence[Split], tasks: int) -> list[list[tuple[Split, Known | None]]]:
     """`assign` and `plan_known` together: for each task its splits and what is known in front of each."""
-    splits = [s for s in splits if not s.unreadable]
+    splits = _certain(state, [s for s in splits if not s.unreadable])
     known = {(s.partition, s.ordinal): k for s, k in zip(splits, plan_known(state, splits))}
     return [[(s, known[s.partition, s.ordinal]) for s in task] for task in assign(splits, tasks, state.promises)]
+
+
+def _certain(state: PromiseState, splits: Sequence[Split]) -> Sequence[Split]:
+    """The splits without the statistics of those in which an event may be too far ahead, so that it is no maximum."""
+    ahead = next((p for p in state.promises if isinstance(p, Ahead)), None)
+    if ahead is None:
+        return splits
+    sure = measured_attribute(state.schema, state.promises) == ahead.attribute
+    reached: dict[str, int | None] = {}
+    found = []
+    for split in splits:
+        if split.partition not in reached:
+            reached[split.partition] = state.known(split.partition).highs.get(ahead.attribute) if sure else None
+        high = reached[split.partition]
+        if high is None or split.high is None or split.high - high > ahead.most:
+            reached[split.partition] = None
+            found.append(replace(split, low=None, high=None))
+        else:
+            reached[split.partition] = max(high, split.high)
+            found.append(split)
+    return found
 
 
 def tell_spared(promises: Sequence[Promise], splits: Sequence[Split]) -> list[dict[str, Any]]:

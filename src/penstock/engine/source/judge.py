@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Restriction, less
+from penstock.algebra.restriction import Restriction, greater, less
 from penstock.algebra.schema import Schema
-from penstock.algebra.source import Adaptive, After, Disorder, Monitored, Once, Promise, WhenAll, WithinRows
+from penstock.algebra.source import Adaptive, After, Ahead, Disorder, Monitored, Once, Promise, WhenAll, WithinRows
 from penstock.engine.source.fit import Mask
 from penstock.engine.source.keys import KeyState, check_after, check_once
 from penstock.engine.source.known import Known
 from penstock.engine.source.ledger import pack
-from penstock.engine.source.letter import LATE
+from penstock.engine.source.letter import AHEAD, LATE
 from penstock.engine.source.monitor import Seen, Tally
 from penstock.engine.source.running import (
     LOWEST,
+    above_running_max,
     below_kth_greatest,
     below_running_max,
     below_running_max_by_key,
@@ -80,6 +81,18 @@ class Judge:
         if isinstance(promise, Disorder):
             return promise.slack
         return self.known.slacks.get(promise.attribute, promise.at_most)
+
+    def ahead(self, promise: Ahead) -> None:
+        """Before all others: what is too far ahead counts for none of them."""
+        ticks, at = self._ticks(promise.attribute)
+        if not len(ticks):
+            return
+        found, limits, high = above_running_max(ticks, self.highs.get(promise.attribute, LOWEST), promise.most)
+        self.highs[promise.attribute] = high
+        if len(found):
+            texts = _limit_texts(self.schema, promise.attribute, limits, greater)
+            self.verdicts.reject(found if at is None else at[found], AHEAD, texts)
+            self.counted = self.verdicts.left()
 
     def disorder(self, promise: Disorder | Adaptive) -> None:
         ticks, at = self._ticks(promise.attribute)
@@ -221,6 +234,10 @@ def value_texts(schema: Schema, table: pa.Table, names: Sequence[str], at: Ticks
     return [texts[tuple(r.values())] for r in rows]
 
 
-def _limit_texts(schema: Schema, attribute: str, limits: Ticks) -> list[str]:
-    texts = {limit: str(frontier_pattern(schema, attribute, limit)) for limit in np.unique(limits).tolist()}
+def _limit_texts(schema: Schema, attribute: str, limits: Ticks, side: Callable[[Any], Restriction] = less) -> list[str]:
+    t = schema.type_of(attribute)
+    texts = {
+        limit: str(Pattern.by_name(schema, {attribute: side(from_tick(limit, t))}))
+        for limit in np.unique(limits).tolist()
+    }
     return [texts[limit] for limit in limits.tolist()]

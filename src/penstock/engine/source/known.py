@@ -11,6 +11,7 @@ from penstock.algebra.schema import Schema
 from penstock.algebra.source import (
     Adaptive,
     After,
+    Ahead,
     Disorder,
     InBand,
     Monitored,
@@ -96,7 +97,8 @@ def chained(promises: Sequence[Promise], exact: bool) -> str:
     if any(isinstance(p, WhenAll | After | Once) for p in promises):
         return "source"
     disorders = sum(isinstance(p, Disorder) for p in promises)
+    rising = disorders or any(isinstance(p, Ahead) for p in promises)
     measured = any(isinstance(p, InBand | Adaptive | WithinRows | Monitored) for p in promises)
-    if measured or disorders > 1 or (disorders and not exact):
+    if measured or disorders > 1 or (rising and not exact):
         return "partition"
     return "no"

@@ -24,6 +24,7 @@ DEAD_LETTER_SCHEMA = pa.schema(
 LATE = "late"
 FORBIDDEN = "forbidden"
 MALFORMED = "malformed"
+AHEAD = "ahead"
 PACED = "paced"
 UNREADABLE = "unreadable"
 

@@ -5,6 +5,7 @@ source), never on how the stream was cut into splits or epochs:
 
 - outside of promised bounds, or a value that is not listed: forbidden;
 - matches an earlier punctuation given in band: late;
+- newer than the greatest tick of all earlier events (that are not rejected so far) by more than declared: ahead;
 - older than the greatest tick of all earlier events (that are not rejected for the reasons above) by more than the
   slack, or with too many greater ones before it: late;
 - with a key that has come before though it comes once, or that is over since nothing was heard of it: late. Keys take
@@ -27,6 +28,7 @@ from penstock.algebra.schema import Schema
 from penstock.algebra.source import (
     Adaptive,
     After,
+    Ahead,
     Bounds,
     Disorder,
     Domain,
@@ -68,6 +70,9 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
     # From here on promises are judged side by side: being late for one does not hide an event from another.
     counted = verdicts.left()
     judge = Judge(table, schema, split.partition, known, counted, verdicts)
+    for promise in promises:
+        if isinstance(promise, Ahead):
+            judge.ahead(promise)
     for promise in promises:
         if isinstance(promise, Disorder | Adaptive):
             judge.disorder(promise)

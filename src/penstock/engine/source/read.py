@@ -17,6 +17,7 @@ from penstock.algebra.schema import Schema
 from penstock.algebra.source import (
     Adaptive,
     After,
+    Ahead,
     Bounds,
     Disorder,
     Domain,
@@ -102,7 +103,7 @@ def columns_to_read(
         return schema.names  # a punctuation in band may restrict any attribute
     wanted = set(needed).union(schema.times, *(pattern.restricted for pattern in guard))
     for promise in promises:
-        if isinstance(promise, Disorder | Adaptive | WithinRows | Monitored | Bounds | Domain):
+        if isinstance(promise, Disorder | Ahead | Adaptive | WithinRows | Monitored | Bounds | Domain):
             wanted.add(promise.attribute)
         elif isinstance(promise, After):
             wanted |= {promise.key, promise.attribute}

@@ -52,6 +52,45 @@ def below_running_max(ticks: Ticks, prefix: int, slack: int, floor: int = LOWEST
     return np.concatenate(found), np.concatenate(limits), prefix
 
 
+def above_running_max(ticks: Ticks, prefix: int, most: int) -> tuple[Ticks, Ticks, int]:
+    """Positions of the values above (greatest value let in before them + most), which are not let in.
+
+    Returns the positions, the limit that each lies above, and the greatest value let in. Before the first value, with
+    the prefix `LOWEST`, there is no limit.
+
+    >>> found, limits, high = above_running_max(np.array([10, 99, 14, 20, 98]), prefix=9, most=5)
+    >>> found.tolist(), limits.tolist(), high
+    ([1, 3, 4], [15, 19, 19], 14)
+    """
+    found: list[int] = []
+    limits: list[int] = []
+    for start in range(0, len(ticks), _BLOCK):
+        block = ticks[start : start + _BLOCK]
+        if prefix == LOWEST:
+            prefix = int(block[0])
+        high = int(block.max())
+        if high - prefix <= most:
+            prefix = max(prefix, high)
+            continue
+        # A stream that moves on quickly, or a value too far ahead: where every step is small, it is the former.
+        rising = np.maximum.accumulate(np.append(np.int64(prefix), block))
+        if _largest_step(rising) <= most:
+            prefix = high
+            continue
+        for i, value in enumerate(block.tolist(), start):
+            if value - prefix > most:
+                found.append(i)
+                limits.append(min(prefix + most, _HIGHEST))
+            else:
+                prefix = max(prefix, value)
+    return np.array(found, np.int64), np.array(limits, np.int64), prefix
+
+
+def _largest_step(rising: Ticks) -> int:
+    # As unsigned numbers, in which the difference of any two ticks has room.
+    return int(np.diff(rising.view(np.uint64)).max())
+
+
 def below_running_max_by_key(ticks: Ticks, codes: Ticks, prefixes: Ticks, slack: int) -> tuple[Ticks, Ticks, Ticks]:
     """The same with one running maximum per key; `codes` are positions in `prefixes`.
 
