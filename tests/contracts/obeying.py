@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import penstock as ps
 from penstock.algebra.operator import Source
@@ -35,6 +35,17 @@ RECURRING = (-1, -2)
 
 Row = dict[str, Any]
 Template = tuple[tuple[str, str], ...]
+TIME: Template = (("ts", "+"),)
+KEY: Template = (("k", "#"),)
+Telling = Literal["in band", "disorder", "every", "rows", "when all"]
+Ending = Literal["in band", "after", "once"]
+_ENDINGS = {"after": "after('k', 20)", "once": "once('k')"}
+_TIMES = {
+    "disorder": ".disorder(10)",
+    "every": ".disorder(10).punctuate(ps.Punctuate.every(20))",
+    "rows": ".punctuate(ps.Punctuate.within_rows(20))",
+    "when all": f".punctuate(ps.Punctuate.when_all({list(RECURRING)}, on='k', past='ts', slack=10))",
+}
 #: What one source brings next.
 Arrival = tuple[str, Row | Pattern]
 
@@ -46,17 +57,36 @@ class Feed:
     name: str
     templates: tuple[Template, ...] = ()
     finite: tuple[str, ...] = ()
-    sorts: bool = False
-    """Whether `ts up to` comes from what it knows of its order, and not in band."""
+    time: Telling = "in band"
+    """How `ts up to` is told, if it is: in band, or from what the source knows of its order."""
+    keys: Ending = "in band"
+    """How `k: each value` is told, if it is: in band, some time after the last event of a key, or by each event."""
     later: int = 4
     """For so many generations the time of a key that has no more events is still told, where it is told for each."""
 
     @property
+    def in_band(self) -> tuple[Template, ...]:
+        """The templates of the punctuations that are in the stream itself."""
+        known = [*([TIME] if self.time != "in band" else []), *([KEY] if self.knows_keys else [])]
+        return tuple(t for t in self.templates if t not in known)
+
+    @property
+    def knows_keys(self) -> bool:
+        """Whether keys end by themselves: some time after their last event only if time is known so too."""
+        timed = TIME in self.templates and self.time in ("disorder", "every")
+        return KEY in self.templates and (self.keys == "once" or (self.keys == "after" and timed))
+
+    @property
     def promises(self) -> str:
-        told = [t for t in self.templates if not (self.sorts and t == (("ts", "+"),))]
-        text = ".disorder(10)" if len(told) < len(self.templates) else ""
-        if told:
-            listed = ", ".join(repr(f"[[{', '.join(f'{n}:{c}' for n, c in t)}]]") for t in told)
+        text = ""
+        if TIME in self.templates and self.time != "in band":
+            # Where time is told for each key, every key must be among those that are told of.
+            all_keys = self.time == "when all" and "k" in self.finite
+            text += _TIMES["when all" if all_keys else "disorder" if self.time == "when all" else self.time]
+        if self.knows_keys:
+            text += f".punctuate(ps.Punctuate.{_ENDINGS[self.keys]})"
+        if self.in_band:
+            listed = ", ".join(repr(f"[[{', '.join(f'{n}:{c}' for n, c in t)}]]") for t in self.in_band)
             text += f".punctuated().scheme({listed})"
         return text + "".join(f".punctuate(ps.Punctuate.values({a!r}, {list(RECURRING)}))" for a in self.finite)
 
@@ -90,9 +120,7 @@ class Feed:
     def punctuations(self, generation: int) -> list[Pattern]:
         """What ends a generation, one or a few for each template that is told in band."""
         found = []
-        for template in self.templates:
-            if self.sorts and template == (("ts", "+"),):
-                continue
+        for template in self.in_band:
             since = generation - self.later if ("ts", "+") in template else generation
             parts = [_ended(how, max(since, 0), generation, n not in self.ending) for n, how in template]
             names = [n for n, _ in template]
@@ -161,12 +189,16 @@ class Life:
 
     def rows(self, feed: Feed, generation: int) -> list[Row]:
         rng = random.Random(f"{self.seed} {feed.name} {generation % PERIOD}")
-        found = []
-        for row in self.base[feed.name][generation % PERIOD]:
+        found: list[Row] = []
+        base = self.base[feed.name][generation % PERIOD]
+        if feed.knows_keys:
+            base = self._with_all_keys(feed, base)
+        for number, row in enumerate(base):
             moved: Row = {n: row[n] + STEP * generation for n in NAMES}
             for name in NAMES[1:]:
                 if name in feed.finite:
-                    moved[name] = RECURRING[row[name] % len(RECURRING)]
+                    # In turns, so that each comes in every generation: time may go on with the slowest.
+                    moved[name] = RECURRING[number % len(RECURRING)]
                 elif self.recurs and name not in feed.ending and rng.random() < 0.5:
                     # Null is matched by `*` alone: what is tagged anywhere is never null.
                     tagged = (
@@ -174,7 +206,16 @@ class Life:
                     )
                     moved[name] = rng.choice(RECURRING if tagged else (*RECURRING, None))
             found.append(moved)
+        if feed.knows_keys and not generation:
+            found += [{**found[0], "k": k} for k in RECURRING]
         return found
+
+    def _with_all_keys(self, feed: Feed, base: tuple[Row, ...]) -> tuple[Row, ...]:
+        """A source that ends the keys it has seen must see those of all sources; a check assumes it, and says so."""
+        if feed.keys == "once":
+            base = tuple({row["k"]: row for row in reversed(base)}.values())[::-1]
+        missing = {*range(3), *range(5, 5 + len(self.feeds))} - {row["k"] for row in base}
+        return (*base, *({"ts": 3, "k": k, "g": 1, "v": 3} for k in sorted(missing)))
 
     def generation(self, number: int) -> list[Arrival]:
         """The events of a generation and the punctuations of the one before, in some order."""

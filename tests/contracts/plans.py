@@ -5,13 +5,16 @@ A plan is kept as text, so that one that fails can be read, and pasted into a te
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
-from obeying import Feed, template
+from obeying import RECURRING, Feed, template
 
 import penstock as ps
 from penstock.algebra.multiway import join
@@ -22,6 +25,21 @@ TEMPLATES = ("ts:+", "k:#", "g:#", "ts:+, k:#", "g:+", "k:#, g:#", "g:range")
 _COMMON = (("ts:+",), ("ts:+", "k:#"), ("k:#",), ("ts:+, k:#",), ("k:#", "g:#"), ("ts:+", "g:+"), ())
 _HOW = ("inner", "left", "right", "full", "semi", "anti")
 _WINDOWS = ("10", "20", "5", "20, slide=10", "10, slide=5", "5, slide=10")
+#: What is known of some keys: of those that come in every generation, and of two that come once.
+RATES = [{"k": k, "w": 7 * k} for k in (*RECURRING, 1, 5)]
+TABLES = {"rates": RATES}
+
+
+def same(rows: pa.Table) -> pa.Table:
+    """For `map` and `impute`: what a function does is its own affair, what it keeps is declared."""
+    return rows
+
+
+@cache
+def rates() -> ps.Table:
+    folder = tempfile.mkdtemp(prefix="penstock-rates-")
+    pq.write_table(pa.Table.from_pylist(RATES), Path(folder) / "rates.parquet")
+    return ps.table("rates", "k bigint, w bigint", key="k").read_parquet(folder)
 
 
 @dataclass(frozen=True)
@@ -37,7 +55,7 @@ class Query:
 
     def over(self, sources: Mapping[str, ps.Stream]) -> ps.Stream:
         """The query over sources by name."""
-        made: ps.Stream = eval(self.text, {"join": join, **sources})
+        made: ps.Stream = eval(self.text, {"join": join, "same": same, "rates": rates(), **sources})
         return made
 
     @cached_property
@@ -55,8 +73,10 @@ def feeds(draw: st.DrawFn, name: str, common: tuple[str, ...]) -> Feed:
     kept = common if draw(st.integers(0, 7)) else ()
     listed = tuple(map(template, dict.fromkeys([*kept, *chosen])))
     ending = Feed(name, listed).ending
-    finite = tuple(a for a in ("k", "g") if a not in ending and draw(st.integers(0, 5)) == 0)
-    return Feed(name, listed, finite, draw(st.booleans()))
+    finite = tuple(a for a in ("k", "g") if a not in ending and draw(st.integers(0, 3)) == 0)
+    told = draw(st.sampled_from(("in band", "in band", "disorder", "disorder", "every", "rows", "when all")))
+    keys = draw(st.sampled_from(("in band", "in band", "after", "once")))
+    return Feed(name, listed, finite, told, keys)
 
 
 @st.composite
@@ -118,7 +138,7 @@ class _Growing:
     def step(self, text: str) -> str:
         names = self.attributes(text)
         times = list(self.of(text).schema.times)
-        kind = self.draw(st.integers(0, 12))
+        kind = self.draw(st.integers(0, 15))
         if kind == 0:
             value = next((n for n in names if n.startswith("v")), names[-1])
             return self.pick(f".where('{value} % 5 <> 1')", f".where('{value} is not null')")
@@ -138,6 +158,18 @@ class _Growing:
             return self.pick(
                 f".top(2, {order!r}, {self.some(names)})", f".top(1, {order!r}, {self.some(names)})", ".limit(2)"
             )
+        if kind == 13:
+            kept = self.some(list(self.of(text).schema.names), 0, 4)
+            call = self.pick("map(same, ", "map(same, ", "impute(same, budget=1000, ")
+            return f".{call}keeps={kept})"
+        if kind == 14:
+            how = self.pick("inner", "left", "left")
+            return f".lookup(rates, {{{self.pick(*names)!r}: 'k'}}, {how!r})"
+        if kind == 15:
+            # About what never comes: the operator counts, tells, and guards are kept; results stay as they are.
+            parts = ["*"] * len(self.of(text).schema)
+            parts[self.of(text).schema.index(self.pick(*names))] = "< -1000"
+            return f".instrument('not [{', '.join(parts)}]'{self.pick('', ', every=3')})"
         self.count += 1
         keys = ", ".join(map(repr, self.some(names)))
         value = self.pick(*names)
@@ -146,8 +178,9 @@ class _Growing:
             return ending
         # On a time, mostly: with several, one has to be named.
         on = self.pick(*(times * 4 or names), *names)
-        if kind == 8 and self.draw(st.integers(0, 2)) == 0:
-            size = self.pick(f"landmark=10, on={on!r}", "rows=2", "rows=3, slide_rows=1")
+        if kind == 8:
+            landmark = f"landmark=10, on={on!r}"
+            size = self.pick(landmark, landmark, landmark, "rows=2", "rows=3, slide_rows=1")
             return f".window({size}){ending}"
         return f".window({self.pick(*_WINDOWS)}, on={on!r}){ending}"
 
@@ -155,8 +188,10 @@ class _Growing:
         mine, theirs = self.of(left), self.of(right)
         kind = self.draw(st.integers(0, 9))
         if kind < 3 and set(mine.schema.names) == set(theirs.schema.names):
-            call = self.pick("union", "intersect", "difference")
-            return self.attempt(f"{left}.{call}({right})", self.join(left, right))
+            paced = f"{left}.pace({right}, bound=40{', on=' + repr(mine.schema.times[0]) if mine.schema.times else ''})"
+            call = self.pick("union", "intersect", "difference", "pace")
+            whole = paced if call == "pace" else f"{left}.{call}({right})"
+            return self.attempt(whole, self.join(left, right))
         return self.join(left, right)
 
     def join(self, left: str, right: str) -> str:

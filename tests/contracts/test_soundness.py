@@ -32,10 +32,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from obeying import PERIOD, Feed, Life, Row, template
-from plans import Query, queries
+from plans import TABLES, Query, queries
 
 from penstock.algebra.join import Join
-from penstock.algebra.operator import Sink, Source, Union
+from penstock.algebra.operator import Pace, Sink, Source, Union
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
 from penstock.algebra.punctuation import is_grammatical
@@ -56,6 +56,7 @@ from penstock.reference import join as joins
 from penstock.reference import multijoin
 from penstock.reference.interpret import Run, Step
 from penstock.reference.item import Event, Item
+from penstock.reference.landmark import LandmarkAggregate as Landmarks
 
 #: So many generations pass before anything is compared. Bands and windows reach over three, and operators stand one
 #: behind another: what seems to grow after a few is looked at again after many.
@@ -90,15 +91,20 @@ class Living(Run):
     """A reference run that is fed one generation after the other."""
 
     def __init__(self, query: Query, life: Life) -> None:
-        super().__init__(query.plan, {}, traced=False)
+        super().__init__(query.plan, {}, traced=False, tables=TABLES)
         self.life, self.taken = life, Counter[str]()
         self.passing, self.kept = True, Counter[str]()
+        #: In a landmark window every group there is has a result: with ever more groups, each window owes more than the
+        #: one before, however soon it comes. So there it is windows that are counted.
+        self.labels = {
+            n.id: n.operator.inputs[0].window.label for n in self.plan if isinstance(self.running.get(n.id), Landmarks)
+        }
         self.ids = {n.operator.name: n.id for n in self.plan if isinstance(n.operator, Source)}
 
     def live(self, generation: int) -> None:
         for name, item in self.life.generation(generation):
             self._drain(self._arrive(self.ids[name], 0, Event(item) if isinstance(item, dict) else item))
-            self._drain(self._assert(self.ids[name]))
+            self._drain(self._end_epoch([self.ids[name]]))
 
     def emitted(self, node_id: str) -> int:
         return sum(isinstance(x, Event) for x in self.streams[node_id])
@@ -127,7 +133,9 @@ class Living(Run):
         """As ever; but when nothing is passing, events go no further, and are counted."""
         out = tuple(emitted)
         if not self.passing:
-            self.kept[node_id] += sum(isinstance(x, Event) for x in out)
+            events = [x for x in out if isinstance(x, Event)]
+            label = self.labels.get(node_id)
+            self.kept[node_id] += len(events) if label is None else len({e.row[label] for e in events})
             out = tuple(x for x in out if not isinstance(x, Event))
         return super()._send(node_id, taken, out, *how, **more)
 
@@ -211,7 +219,7 @@ def claims(query: Query) -> Iterator[Claim]:
         if flooded or finding.state == "unbounded":
             growing.add(node.id)
         # A union of the reference counts the punctuations that wait for those of others.
-        if not flooded and not isinstance(node.operator, Source | Union):
+        if not flooded and not isinstance(node.operator, Source | Union | Pace):
             kind = "join of rows" if of_rows else node.operator.kind
             yield Claim(kind, finding, starved, node.id in generous)
 
@@ -359,7 +367,7 @@ def test_the_streams_obey(query: Query, seed: int, recurs: bool) -> None:
         if any(isinstance(i, Pattern) for i in items):
             known = scheme_of(feed.source)
             assert not isinstance(known, Unknown)
-            told = Scheme(frozenset(t for t in known if not feed.sorts or t.tagged != {"ts": "+"}))
+            told = Scheme(frozenset(t for t in known if t.tagged in map(dict, feed.in_band)))
             assert obeys(items, told), obeys(items, told)
             assert is_grammatical(items, feed.schema)
 
@@ -430,7 +438,7 @@ def test_the_last_rows_of_each_key_stay_until_it_has_ended_in_both(how: str, row
     ("feeds", "text", "seed"),
     [
         (
-            (Feed("s0", (template("ts:+"),), sorts=True), Feed("s1", (template("ts:+"),), ("k", "g"))),
+            (Feed("s0", (template("ts:+"),), time="disorder"), Feed("s1", (template("ts:+"),), ("k", "g"))),
             "s0.join(s1.window(5, on='ts').group_by('k', 'g').agg(n1='count(*)', m1='max(g)'), 'k', 'inner')"
             ".group_by('window_start').agg(n2='count(*)', m2='max(ts)')",
             515,
@@ -461,6 +469,33 @@ def test_a_join_that_grows_owes_nothing_for_what_is_late_below_it(
         owed.append(run.owed(of_all=True)["join-1"])
         assert run.owed()["join-1"] == 0
     assert owed[-1] > owed[-1 - PERIOD] > owed[-1 - 2 * PERIOD]
+
+
+def test_landmark_windows_end_when_time_is_told_for_every_declared_key() -> None:
+    """Each key alone closes nothing, for a landmark window has a result of every key; all of them together do."""
+    feeds = (Feed("s0", (template("ts:+, k:#"),), ("k",)),)
+    query, life = Query(feeds, "s0.window(landmark=10).group_by('k').agg(n='count(*)')"), Life(feeds, 3)
+    said = list(claims(query))
+    assert said[-1].bounded and said[-1].complete
+    assert said[-1].finding.assumes == ("punctuation comes for every declared value of `k`",)
+    assert not broken(query, life, said)
+    assert not broken_on_engine(query, life, said)
+    _, told = on_engine(query, life, FEW)
+    assert told[-1] > 0
+
+
+def test_landmark_windows_over_ever_more_keys_all_come_though_each_has_more_results() -> None:
+    feeds = (Feed("s0", (template("ts:+"), template("g:+"))),)
+    text = "s0.window(landmark=10, on='ts').group_by('v').agg(n='count(*)')"
+    query, life = Query(feeds, text), Life(feeds, 0)
+    (claim,) = [c for c in claims(query) if c.kind == "aggregate"]
+    assert not claim.bounded and claim.complete
+    assert any("each window has ever more results" in why for why in claim.finding.why)
+    assert not broken(query, life, [claim])
+    # Windows come one after the other, each with a result for every value so far.
+    _, told = on_engine(query, life, FEW + 4 * PERIOD)
+    grown_by = [after - before for before, after in zip(told[2:], told[3:])]
+    assert grown_by == sorted(set(grown_by))
 
 
 def hold_against_reference(examples: int) -> Tally:

@@ -42,7 +42,8 @@ from penstock.algebra.source import (
     WhenAll,
     WithinRows,
 )
-from penstock.algebra.window import CountWindow, LandmarkWindow
+from penstock.algebra.through import ending
+from penstock.algebra.window import CountWindow
 
 if TYPE_CHECKING:
     from penstock.algebra.plan import Plan
@@ -244,11 +245,7 @@ def _through_bucket(operator: Bucket, forms: Forms) -> Forms:
 
 
 def _groups(operator: Aggregate, forms: Forms) -> Forms:
-    below = operator.inputs[0]
-    found = _described(forms, operator.keys, domains(below))
-    if isinstance(below, Bucket) and isinstance(below.window, LandmarkWindow):
-        found = [f for f in found if f.open or set(f.attributes) <= {below.window.label}]
-    return _least(found)
+    return _least(_described(forms, ending(operator), domains(operator.inputs[0])))
 
 
 def _named(operator: Aggregate | Top, key: str) -> list[str]:

@@ -41,7 +41,7 @@ from penstock.algebra.operator import (
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
-from penstock.algebra.through import through
+from penstock.algebra.through import ending, through
 
 Punctuations = dict[str, tuple[Pattern, ...]]
 
@@ -137,7 +137,7 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
         case Instrument():
             return InstrumentBehaviour(operator)
         case Aggregate():
-            return DescribingBehaviour(operator, operator.keys)
+            return DescribingBehaviour(operator, ending(operator))
         case Project():
             return DescribingBehaviour(operator, tuple(operator.renames))
         case Distinct():

@@ -27,18 +27,21 @@ def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
             yield from _through_bucket(operator, pattern)
         case Aggregate():
             # A punctuation that also restricts something else than the groups says nothing about whole groups.
-            if pattern.describes(operator.keys) and _ends_groups(operator, pattern):
+            if pattern.describes(ending(operator)):
                 yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
         case _:
             raise AssertionError(f"no rule for {operator.kind}")
 
 
-def _ends_groups(operator: Aggregate, pattern: Pattern) -> bool:
-    """Whether no further result can match: a landmark window goes on for a key even when no event of it can come."""
+def ending(operator: Aggregate) -> tuple[str, ...]:
+    """The attributes that a punctuation may restrict to close groups and say that no further result can match.
+
+    A landmark window goes on for a key even when no event of it can come: there only the end of the window counts.
+    """
     below = operator.inputs[0]
     if isinstance(below, Bucket) and isinstance(below.window, LandmarkWindow):
-        return set(pattern.restricted) <= {below.window.label}
-    return True
+        return (below.window.label,)
+    return operator.keys
 
 
 def _through_project(operator: Project, pattern: Pattern) -> Iterator[Pattern]:

@@ -336,7 +336,8 @@ def _landmark(
     needs = () if closing or below.open else below.wanted(n for _, n in useful)
     if endless:
         names = " and ".join(f"`{k}`" for k in endless)
-        why.insert(0, f"totals of each {names} stay for ever: a landmark window never lets go of a key")
+        stay = "a landmark window never lets go of a key, and each window has ever more results"
+        why.insert(0, f"totals of each {names} stay for ever: {stay}")
         needs = (*needs, f'declare all values of {names}: ps.Punctuate.values("{endless[0]}", […])')
     if growing:
         why += growing
