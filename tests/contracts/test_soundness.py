@@ -22,7 +22,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -494,7 +494,7 @@ def test_landmark_windows_over_ever_more_keys_all_come_though_each_has_more_resu
     assert not broken(query, life, [claim])
     # Windows come one after the other, each with a result for every value so far.
     _, told = on_engine(query, life, FEW + 4 * PERIOD)
-    grown_by = [after - before for before, after in zip(told[2:], told[3:])]
+    grown_by = [after - before for before, after in pairwise(told[2:])]
     assert grown_by == sorted(set(grown_by))
 
 

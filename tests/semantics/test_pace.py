@@ -230,3 +230,36 @@ def test_letters_say_who_dropped_what_and_why() -> None:
     told = {n: value_from_json(v, pace.schema.type_of(n)) for n, v in json.loads(letter["event"]).items()}
     assert math.isnan(told.pop("x"))
     assert told == {n: v for n, v in row.items() if n != "x"}
+
+
+def grid(name: str, step: int, rows: int, start: int = 0) -> Feed:
+    return feed(name, *range(start, start + step * rows, step))
+
+
+@pytest.mark.parametrize("cut", [Cut(max_rows=10, file_rows=20), Cut(max_rows=10, file_rows=20, restart=True)])
+def test_a_source_that_skips_does_not_overtake_the_others(cut: Cut) -> None:
+    """It begins far behind and goes fast: what it need not read must not take it past the others before its time."""
+    case = Case("s.pace(t, on='ts', bound=50)", (grid("s", 1, 200, start=1000), grid("t", 8, 200)))
+    quiet, told = on_kernels(case, cut, change=silent), on_kernels(case, cut)
+    assert rows_saved(told) > 50
+    assert difference(quiet.rows, told.rows) == ([], [])
+    assert len(told.letters) + rows_saved(told) == len(quiet.letters)
+
+
+@given(
+    st.tuples(*[st.integers(1, 12)] * 2),
+    st.tuples(*[st.integers(0, 400)] * 2),
+    st.integers(0, 80),
+    st.sampled_from((7, 10, 20, 33)),
+    st.sampled_from((5, 10, None)),
+)
+@settings(max_examples=8)
+def test_telling_sources_changes_no_result_however_fast_they_go(
+    steps: tuple[int, ...], starts: tuple[int, ...], bound: int, file_rows: int, max_rows: int | None
+) -> None:
+    feeds = tuple(grid(n, step, 80, start) for n, step, start in zip(("s", "t"), steps, starts, strict=True))
+    case = Case(f"s.pace(t.where('v > 0'), on='ts', bound={bound})", feeds)
+    cut = Cut(max_rows=max_rows, file_rows=file_rows)
+    quiet, told = on_kernels(case, cut, change=silent), on_kernels(case, cut)
+    assert difference(quiet.rows, told.rows) == ([], [])
+    assert len(told.letters) + rows_saved(told) == len(quiet.letters)

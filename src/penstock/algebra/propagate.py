@@ -127,6 +127,15 @@ def _is_heard(plan: Plan, node_id: str) -> bool:
     return any(isinstance(c.operator, keeping) or _is_heard(plan, c.id) for c in consumers)
 
 
+def paced(plan: Plan) -> frozenset[str]:
+    """The operators from which a way leads to a pace: how they get on decides what is too far behind there."""
+    found: set[str] = set()
+    for node in reversed(plan.nodes):
+        if isinstance(node.operator, Pace) or node.id in found:
+            found.update(node.inputs)
+    return frozenset(found)
+
+
 def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
     """How an operator treats punctuation, if that needs a memory. Nobody asks the state for what nobody hears."""
     match operator:
@@ -158,4 +167,4 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
             return None
 
 
-__all__ = ["Propagation", "Punctuations", "behaviour_of", "maximal", "through"]
+__all__ = ["Propagation", "Punctuations", "behaviour_of", "maximal", "paced", "through"]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
-from penstock.algebra.propagate import Propagation
+from penstock.algebra.propagate import Propagation, paced
 from penstock.algebra.source import EndOfSource
 from penstock.algebra.table import tables_of
 from penstock.engine import jobs
@@ -111,6 +111,8 @@ class Driver:
         self.pipeline = Pipeline(plan)
         self.sources: dict[str, Source] = {n.id: n.operator for n in plan.sources if isinstance(n.operator, Source)}
         self.inboxes = dict(inboxes or {})
+        #: Sources that get on as if they read what they skip: where streams are paced, who skips would overtake others.
+        self.steady = paced(plan)
         self.buckets = 1
         self._scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
         # Operators that keep rows compact their own runs as they go: their marks would outrun a compaction.
@@ -299,6 +301,7 @@ class Driver:
                 self.bounded,
                 guard=unwanted.get(node_id, ()),
                 prefer=preferred.get(node_id, ()),
+                steady=node_id in self.steady,
             )
             if found:
                 splits[node_id] = [s.to_json() for s in found]

@@ -43,11 +43,15 @@ class Unit:
 
 @dataclass
 class Budget:
-    """What an epoch may still take. The first unit is always allowed, else nothing would ever move."""
+    """What an epoch may still take. The first unit is always allowed, else nothing would ever move.
+
+    `steady`: what is spared counts as if it were read.
+    """
 
     rows: int | None
     bytes: int | None
     parallelism: int
+    steady: bool = False
     taken: int = 0
 
     @property
@@ -116,11 +120,13 @@ def parquet_units(
     limit_bytes: int | None,
     spared: Callable[[int], bool],
     groups: Collection[int] | None = None,
+    steady: bool = False,
 ) -> Iterator[Unit]:
     """The row groups, or some of them, as far as they have not been read.
 
-    A row group that exceeds a limit by itself is cut into ranges of rows, one that is spared never is. If something of
-    that was read before, the rows that are left count with the ticks of the whole: the maximum behind it is the same.
+    A row group that exceeds a limit by itself is cut into ranges of rows; one that is spared is so only for a reader
+    that is to be steady. The last rows of that count with the ticks of the whole: the maximum behind it is the same,
+    though something of it was read before.
     """
     first = 0
     for index, group in enumerate(footer.groups):
@@ -131,15 +137,14 @@ def parquet_units(
         if limit_bytes is not None and group.bytes > limit_bytes:
             step = min(step, max(1, group.rows * limit_bytes // group.bytes))
         for start, last in gaps(read, first, end) if groups is None or index in groups else ():
-            if spared(index):
-                yield Unit(start, last, last - start, 0, index, group.low, group.high, spared=True)
-                continue
+            passed = spared(index)
             while start < last:
-                stop = min(last, start + step)
-                whole = stop - start == group.rows
+                stop = last if passed and not steady else min(last, start + step)
+                known = stop == last if passed else stop - start == group.rows
                 size = group.bytes * (stop - start) // group.rows
-                low, high = (group.low, group.high) if whole else (None, None)
-                yield Unit(start, stop, stop - start, size, index, low, high)
+                low, high = (group.low, group.high) if known else (None, None)
+                # A row group that is spared in parts counts once.
+                yield Unit(start, stop, stop - start, size, index if known or not passed else None, low, high, passed)
                 start = stop
         first = end
 
@@ -225,10 +230,13 @@ def packed_units(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> l
 
 
 def split_of(stream: str, format: str, file: Candidate, units: Sequence[Unit], ordinal: int, last: bool) -> Split:
-    """Neighbouring units of one file as a split; its ticks are known if those of all its units are."""
+    """Neighbouring units of one file as a split; its ticks are known if those of all its units are.
+
+    Of a row group that is spared in parts, the last has the ticks of the whole.
+    """
     highs = [u.high for u in units if u.high is not None]
     lows = [u.low for u in units if u.low is not None]
-    exact = len(highs) == len(units)
+    exact = len(highs) == len(units) or (units[0].spared and bool(highs))
     start, stop = units[0].start, units[-1].stop
     return Split(
         stream=stream,
@@ -239,7 +247,7 @@ def split_of(stream: str, format: str, file: Candidate, units: Sequence[Unit], o
         start=start,
         stop=stop,
         rows=None if units[0].rows is None else stop - start,
-        bytes=sum(u.bytes for u in units),
+        bytes=sum(u.bytes for u in units if not u.spared),
         size=file.size,
         mtime_ns=file.mtime_ns,
         row_groups=tuple(dict.fromkeys(u.group for u in units if u.group is not None)),

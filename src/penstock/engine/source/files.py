@@ -114,13 +114,15 @@ class FilesReader:
         settled: bool = False,
         guard: tuple[Pattern, ...] = (),
         prefer: tuple[Pattern, ...] = (),
+        steady: bool = False,
     ) -> tuple[Split, ...]:
         """The next splits in arrival order, within the budget; at least one if there is anything to read.
 
-        Row groups whose rows all match the guard are spared, and cost nothing of the budget. Those that may have rows
-        that somebody prefers come first, the first pattern before the others, where promises allow another order.
+        Row groups whose rows all match the guard are spared, and cost nothing of the budget, unless the reader is to be
+        `steady`: then it gets on as it would if it read them. Those that may have rows that somebody prefers come
+        first, the first pattern before the others, where promises allow another order.
         """
-        budget = Budget(max_rows, max_bytes, max(1, parallelism))
+        budget = Budget(max_rows, max_bytes, max(1, parallelism), steady)
         prefer = prefer if self._any_order else ()
         files = self._in_order(self._pending(), prefer)
         taken = list(self._next_units(files, budget, guard if can_spare(self.source.promises) else (), settled))
@@ -313,11 +315,10 @@ class FilesReader:
                 first, units, per_row = unit, iter(()), 1.0
             empty = first is None
             for unit in units if first is None else chain((first,), units):
-                if unit.unreadable:
-                    pass
-                elif unit.spared:
+                if unit.spared:
                     spared.add(file.name)
-                elif not budget.take(unit, int(unit.bytes / per_row)):
+                free = unit.unreadable or (unit.spared and not budget.steady)
+                if not free and not budget.take(unit, int(unit.bytes / per_row)):
                     return
                 yield file, unit
                 if budget.is_spent():
@@ -343,7 +344,8 @@ class FilesReader:
         taken = self._taken(file.name)
         shape = self._shape(file)
         if isinstance(shape, Footer):
-            return parquet_units(shape, taken, budget.rows, budget.bytes, self._spares(shape, guard), groups), 1.0
+            spares = self._spares(shape, guard)
+            return parquet_units(shape, taken, budget.rows, budget.bytes, spares, groups, budget.steady), 1.0
         start = taken[-1][1] if taken else 0
         start = max(start, shape.first_byte)
         if self.files.format == "csv" and self._options.get("multiline", False):

@@ -252,6 +252,7 @@ class GeneratedReader:
         settled: bool = False,
         guard: tuple[Pattern, ...] = (),
         prefer: tuple[Pattern, ...] = (),
+        steady: bool = False,
     ) -> tuple[Split, ...]:
         width = 8 * len(self.source.schema)
         if max_bytes is not None:
