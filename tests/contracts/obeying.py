@@ -122,7 +122,10 @@ class Feed:
         found = []
         for template in self.in_band:
             since = generation - self.later if ("ts", "+") in template else generation
-            parts = [_ended(how, max(since, 0), generation, n not in self.ending) for n, how in template]
+            # Values that recur in other sources come there with ever later times and ever new values of the others.
+            parts = [
+                _ended(how, max(since, 0), generation, n not in self.ending or len(template) > 1) for n, how in template
+            ]
             names = [n for n, _ in template]
             found += [Pattern.by_name(self.schema, dict(zip(names, chosen))) for chosen in product(*parts)]
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import penstock as ps
 from penstock.algebra.builder import Stream
 from penstock.algebra.multiway import join as multijoin
 from penstock.algebra.operator import Source
@@ -220,3 +221,14 @@ def test_an_assumption_names_both_streams() -> None:
     assert also_ends(one, "b", two, "b") == {"every `b` of s also ends in t"}
     assert also_ends(one, "a", two, "b") == {"every `a` of s also ends in t (`b`)"}
     assert also_ends(one, "b", one, "b") == frozenset()
+
+
+def test_values_that_end_in_pairs_are_assumed_to_end_in_the_pairs_that_wait() -> None:
+    """That each value ends in some pair is not enough."""
+    a = ps.stream("a", "k int, g int").punctuated().scheme(k="value")
+    b = ps.stream("b", "k int, g int, v int").punctuated().scheme(k="value", g="value")
+    found = a.join(b, ["k", "g"]).check().findings[-1]
+    assert "`g` and `k` that come together in a also end together in b" in found.assumes
+    assert not [
+        x for x in a.join(a.where("k > 0"), ["k", "g"], suffix="_b").check().findings[-1].assumes if "together" in x
+    ]

@@ -159,8 +159,9 @@ class Cascade:
             if switches.exploit:
                 # A queue is asked for what waits in it.
                 wishes = [p for sent in response.send for p in sent] if node.inputs else [pattern]
-                keeper.wish(node_id, wishes)
-                keeper.note(node_id, told, "taken first", "")
+                if wishes:
+                    keeper.wish(node_id, wishes)
+                    keeper.note(node_id, told, "taken first", "")
         if not switches.propagate:
             return
         if not any(response.send) and node.inputs:

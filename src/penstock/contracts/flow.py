@@ -187,6 +187,18 @@ def also_ends(waiting: Flow, mine: str, ending: Flow, its: str) -> frozenset[str
     return frozenset({f"every `{what}` of {whose} also ends in {where}{other}"})
 
 
+def end_together(waiting: Flow, ending: Flow, pairs: Sequence[tuple[str, str]]) -> frozenset[str]:
+    """That values of several attributes which come together end together in another stream, not only each for itself.
+
+    As with `also_ends`, there is nothing to assume where both are the same attributes of the same source.
+    """
+    if len(pairs) < 2 or not any(also_ends(waiting, mine, ending, its) for mine, its in pairs):
+        return frozenset()
+    whose, where = _named(waiting, pairs[0][0])[0], _named(ending, pairs[0][1])[0]
+    what = " and ".join(f"`{_named(waiting, mine)[1]}`" for mine, _ in pairs)
+    return frozenset({f"{what} that come together in {whose} also end together in {where}"})
+
+
 def never_null(flow: Flow, attribute: str) -> frozenset[str] | None:
     """That an attribute is never null, unless that is known: a template on it speaks of values, and null is none.
 

@@ -23,6 +23,7 @@ from penstock.contracts.flow import (
     Tags,
     Verdict,
     also_ends,
+    end_together,
     goes_on,
     least,
     met,
@@ -256,6 +257,8 @@ def _translated(
                     assumed = assumed | also_ends(below[k], target, below[h], name)
                 elif name in its.keys:
                     assumed = assumed | goes_on(below[h], name, tags)
+        valued = [(target, name) for name, how in tags if how != "+" for target in moved if (name, target) in pairs]
+        assumed = assumed | end_together(below[k], below[h], sorted(valued))
         values = none_null((below[k], target) for target in moved) if nulls else frozenset()
         if values is not None:
             found.append((frozenset(moved.items()), assumed | values))
