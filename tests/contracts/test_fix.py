@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plans import Query, queries
 
 import penstock as ps
 from penstock.algebra.builder import Stream
 from penstock.algebra.operator import Operator, Source
 from penstock.algebra.plan import Plan
 from penstock.algebra.punctuate import Punctuate
-from penstock.algebra.schema import Schema
+from penstock.algebra.schema import Attribute, Schema
 from penstock.contracts.check import check
-from penstock.contracts.fix import fixes
+from penstock.contracts.fix import fixes, fixes_at_the_end, variables
 from penstock.contracts.report import Fix
 
 
@@ -24,9 +27,8 @@ def bare(name: str, columns: str = "ts timestamp, trip int, zone string, v doubl
 
 def applied(plan: Plan, fix: Fix) -> Plan:
     """The plan with the declarations of a fix run as Python on its sources."""
-    names = {
-        re.sub(r"\W", "_", n.operator.name): Stream(n.operator) for n in plan.nodes if isinstance(n.operator, Source)
-    }
+    written = variables(plan)
+    names = {written[n.operator.name]: Stream(n.operator) for n in plan.nodes if isinstance(n.operator, Source)}
     olds = {name: s.operator for name, s in names.items()}
     scope: dict[str, object] = {"ps": ps, **names}
     exec(fix.declaration, scope)
@@ -120,6 +122,72 @@ def test_what_no_source_can_mend_is_left_out() -> None:
     both = A.join(B, "trip", within="1 h").window(landmark="1 h", on="ts").group_by("trip").agg(n="count(*)")
     fix = fixes(both.plan)[0]
     assert fix.helps == ("join-1",)
+
+
+#: What streams and attributes may be called, as far as anybody would try.
+STREAMS = ("a", "my-cars", "my_cars", "class", "2026", "ps", "x²", "ﬁ", "ñ-1")
+ATTRIBUTES = (
+    "trip",
+    "class",
+    "my trip",
+    "self",
+    "it's",
+    'a "b"',
+    "back\\slash",
+    "two\nlines",
+    "tick`s",
+    "a, b",
+    "ﬁ",
+    "2nd",
+    "#",
+)
+
+
+@given(
+    st.lists(st.sampled_from(STREAMS), min_size=2, max_size=2, unique=True),
+    st.lists(st.sampled_from(ATTRIBUTES), min_size=2, max_size=2, unique=True),
+    st.sampled_from(("ts", "when", "no\ntime")),
+    st.tuples(st.booleans(), st.booleans()),
+    st.sampled_from((pa.timestamp("us"), pa.date32(), pa.int64())),
+    st.sampled_from(("distinct", "group", "window", "join", "order", "band")),
+)
+def test_what_is_offered_can_be_pasted_whatever_things_are_called(
+    names: list[str], keys: list[str], time: str, in_band: tuple[bool, ...], kind: pa.DataType, what: str
+) -> None:
+    one, two = keys
+    schema = Schema((Attribute(time, kind), Attribute(one, pa.int64()), Attribute(two, pa.string())), (time,))
+    a, b = (Stream(Source((), schema, name=n)) for n in names)
+    a, b = (s.punctuated().scheme(**{two: "value"}) if told else s for s, told in zip((a, b), in_band, strict=True))
+    extent: dict[pa.DataType, str | int] = {pa.timestamp("us"): "1 h", pa.date32(): "1 d"}
+    size = extent.get(kind, 10)
+    query = {
+        "distinct": lambda: a.drop(two).distinct(),
+        "group": lambda: a.union(b).group_by(one).agg(n="count(*)"),
+        "window": lambda: a.window(size).group_by(one).agg(n="count(*)"),
+        "join": lambda: a.join(b, one),
+        "order": lambda: a.union(b).order_by(time),
+        "band": lambda: a.join(b, one, within=size),
+    }[what]()
+    improves(query.plan, fixes(query.plan))
+    improves(
+        query.plan, fixes_at_the_end(query.plan, [f.operator for f in check(query.plan).findings if not f.safe]), True
+    )
+
+
+@given(queries())
+@settings(suppress_health_check=list(HealthCheck))
+def test_whatever_is_offered_for_a_random_plan_makes_it_better(query: Query) -> None:
+    improves(query.plan, fixes(query.plan))
+
+
+def improves(plan: Plan, offered: Sequence[Fix], bounded: bool = False) -> None:
+    """What a fix says it helps is safe with it, and nothing gets worse."""
+    before = {f.operator: f for f in check(plan, bounded=bounded).findings}
+    for fix in offered:
+        compile(fix.declaration, "fix", "exec")
+        after = {f.operator: f for f in check(applied(plan, fix), bounded=bounded).findings}
+        assert fix.helps and all(after[i].safe for i in fix.helps), fix.declaration
+        assert all(after[i].safe for i, f in before.items() if f.safe), fix.declaration
 
 
 def test_a_wide_plan_costs_little(calls: Callable[..., int]) -> None:

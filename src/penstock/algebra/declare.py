@@ -170,7 +170,7 @@ class Declaring:
             )
         return self._promise("punctuated", InBand(column, companion, self._remembered(remember, "punctuated")))
 
-    def scheme(self, *templates: str, **classes: str) -> Self:
+    def scheme(self, /, *templates: str, **classes: str) -> Self:
         """Declare which punctuations come in band, so that it can be checked before the start what they release.
 
         `scheme(trip="value")` says that every trip ends with a punctuation on `trip` alone; `scheme(ts="up to",

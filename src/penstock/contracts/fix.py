@@ -6,10 +6,13 @@ else together does not do; and then sets of growing size of what is left, each t
 
 from __future__ import annotations
 
+import json
+import keyword
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
 
 import pyarrow as pa
 
@@ -69,7 +72,8 @@ def fixes_at_the_end(plan: Plan, unsafe: Sequence[str]) -> tuple[Fix, ...]:
     silent = [s for s in _sources(plan) if s.name in below and not any(isinstance(p, EndOfSource) for p in s.promises)]
     if not silent:
         return ()
-    lines = [f"{_variable(s.name)} = {_variable(s.name)}.ends()" for s in silent]
+    names = variables(plan)
+    lines = [f"{names[s.name]} = {names[s.name]}.ends()" for s in silent]
     return (Fix(", ".join(s.name for s in silent), "\n".join(lines), tuple(unsafe)),)
 
 
@@ -181,36 +185,62 @@ def _sources(plan: Plan) -> list[Source]:
 
 
 def _declaration(plan: Plan, chosen: Sequence[Candidate]) -> str:
-    sources = {s.name: s for s in _sources(plan)}
-    return "\n".join(_declared(sources[c.stream], c) for c in chosen)
+    sources, names = {s.name: s for s in _sources(plan)}, variables(plan)
+    return "\n".join(_declared(sources[c.stream], names[c.stream], c) for c in chosen)
 
 
-def _declared(source: Source, candidate: Candidate) -> str:
+def _declared(source: Source, name: str, candidate: Candidate) -> str:
     """One candidate as Python, in the way that fits what the source promises already."""
-    name, a = _variable(source.name), candidate.attribute
+    a = candidate.attribute
+    quoted = json.dumps(a, ensure_ascii=not a.isprintable())
     start = f"{name} = {name}"
     word = "up to" if candidate.how == "+" else "value"
     if any(isinstance(p, InBand) for p in source.promises):
-        return f"{start}.scheme({_keyword(a, word)})"
+        return f"{start}.scheme({_keyword(quoted, word)})"
     if candidate.how == "+":
         t = source.schema.type_of(a)
         if candidate.rank == 0 and not pa.types.is_integer(t):
             slack = '"1 min"' if pa.types.is_timestamp(t) else '"1 d"'
-            on = "" if source.schema.times == (a,) else f', on="{a}"'
+            on = "" if source.schema.times == (a,) else f", on={quoted}"
             return f"{start}.disorder({slack}{on})"
-        return f'{start}.punctuate(ps.Punctuate.sorted_by("{a}"))'
-    in_band = f".punctuated().scheme({_keyword(a, word)})"
+        return f"{start}.punctuate(ps.Punctuate.sorted_by({quoted}))"
+    in_band = f".punctuated().scheme({_keyword(quoted, word)})"
     times = source.schema.times
     known = {p.attribute for p in source.promises if isinstance(p, Disorder | Adaptive)}
     if len(times) == 1 and times[0] in known and pa.types.is_timestamp(source.schema.type_of(times[0])):
-        return f'{start}.punctuate(ps.Punctuate.after("{a}", "1 h"))  # or .once("{a}"), or {in_band}'
-    return f'{start}.punctuate(ps.Punctuate.once("{a}"))  # or .after("{a}", …), or {in_band}'
+        return f'{start}.punctuate(ps.Punctuate.after({quoted}, "1 h"))  # or .once({quoted}), or {in_band}'
+    return f"{start}.punctuate(ps.Punctuate.once({quoted}))  # or .after({quoted}, …), or {in_band}"
 
 
-def _keyword(attribute: str, word: str) -> str:
-    sign = "+" if word == "up to" else "#"
-    return f'{attribute}="{word}"' if attribute.isidentifier() else f'"[[`{attribute}`:{sign}]]"'
+def _keyword(quoted: str, word: str) -> str:
+    name = quoted[1:-1]
+    return f'{name}="{word}"' if _is_name(name) else f'**{{{quoted}: "{word}"}}'
 
 
-def _variable(name: str) -> str:
-    return re.sub(r"\W", "_", name)
+def variables(plan: Plan) -> dict[str, str]:
+    """By source, a Python name to write for its stream: its own where that is one, and no two alike.
+
+    >>> from penstock.algebra.builder import Stream
+    >>> from penstock.algebra.schema import Schema
+    >>> a, b, c = (Stream(Source((), Schema.parse("k int"), name=n)) for n in ("my-cars", "my_cars", "class"))
+    >>> variables(a.union(b, c).plan)
+    {'my-cars': 'my_cars_2', 'my_cars': 'my_cars', 'class': 'class_'}
+    """
+    names = list(dict.fromkeys(s.name for s in _sources(plan)))
+    found = {name: name for name in names if _is_name(name)}
+    taken = {*found.values(), "ps"}
+    for name in names:
+        if name not in found:
+            written = re.sub(r"\W", "_", unicodedata.normalize("NFKC", name))
+            written = written if written.isidentifier() else f"s_{written}"
+            written += "_" * keyword.iskeyword(written)
+            tries = (written if n == 1 else f"{written}_{n}" for n in count(1))
+            found[name] = next(t for t in tries if t not in taken)
+            taken.add(found[name])
+    return {name: found[name] for name in names}
+
+
+def _is_name(text: str) -> bool:
+    """Whether Python takes a text for a name, as it is: it writes some letters in another way."""
+    same = text.isidentifier() and unicodedata.normalize("NFKC", text) == text
+    return same and not keyword.iskeyword(text) and text != "ps"

@@ -107,11 +107,11 @@ def fix_lines(one: Checked) -> Iterator[str]:
     """What to add, ready to be pasted: for a Penstock query the best fix, with the others as comments."""
     report = one.report
     if one.spark:
-        # Not the fixes, which are declarations at sources: Spark needs changes at operators too.
+        # Not the fixes, which are declarations at sources: Spark needs changes at operators too, told in words.
         for found in report.findings:
             if not found.safe and found.needs:
                 yield f"# {one.title}: {found.operator}"
-                yield from found.needs
+                yield from (f"#   {line}" for need in found.needs for line in need.splitlines())
         return
     for i, fix in enumerate(report.fixes):
         yield from (f"# or: {line}" if i else line for line in fix.declaration.splitlines())
