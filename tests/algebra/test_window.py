@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from itertools import product
 
@@ -244,3 +245,23 @@ def test_labels_beyond_the_calendar() -> None:
 def test_landmark_is_named_by_its_end() -> None:
     assert isinstance(Window.landmark(3), LandmarkWindow)
     assert (Window.landmark(3).label, Window.tumbling(3).label) == ("window_end", "window_start")
+
+
+@pytest.mark.parametrize(
+    ("make", "least"),
+    [
+        (lambda: Window.sliding("1 day", "1 us"), "'8 s 640 ms'"),
+        (lambda: Window.sliding(10_001, 1), "2"),
+        (lambda: Window.count(20_001, 2), "3 rows"),
+    ],
+)
+def test_windows_of_which_an_event_is_in_too_many_are_refused(make: Callable[[], Window], least: str) -> None:
+    with pytest.raises(UserError, match=r"every event would be in [\d,]+ windows, and at most 10,000") as refused:
+        make()
+    assert refused.value.hint == f"a slide of at least {least}"
+
+
+def test_as_many_windows_as_are_allowed_can_be_made_and_no_fewer() -> None:
+    assert Window.sliding(10_000, 1).slide == Window.count(10_000, 1).slide == 1
+    assert Window.sliding("1 day", "8 s 640 ms")
+    assert Window.sliding(10, 10**9).slide == 10**9

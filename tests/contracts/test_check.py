@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import penstock as ps
 from penstock.algebra.builder import Stream
 from penstock.algebra.multiway import join as multijoin
 from penstock.algebra.operator import Sink, Source
@@ -361,3 +362,11 @@ def test_two_hundred_operators_cost_little(calls: Callable[..., int]) -> None:
     assert len(plan.nodes) >= 190
     assert check(plan).safe
     assert calls(lambda: check(plan)) < 500_000
+
+
+def test_it_is_told_when_every_event_is_in_many_windows() -> None:
+    s = ps.stream("s", "ts timestamp, k int", time="ts").disorder("1 s")
+    (many,) = [f for f in s.window("1 h", slide="1 s").agg(n="count(*)").check().findings if f.operator == "bucket-1"]
+    assert many.why == ("every event is in 3,600 windows, and counts in each",)
+    (few,) = [f for f in s.window("1 h", slide="1 min").agg(n="count(*)").check().findings if f.operator == "bucket-1"]
+    assert few.why == ()

@@ -21,7 +21,7 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import at_most, equal, greater
 from penstock.algebra.schema import Schema
 from penstock.algebra.window import Window
-from penstock.errors import OverflowingError
+from penstock.errors import OverflowingError, UserError
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
 from penstock.kernels.doomed import doomed_groups
@@ -306,3 +306,12 @@ def test_some_answers_do_without_those_that_are_too_large_for_now() -> None:
         kernel.values(rows, ["total"])
     sweep = [Pattern.parse("[*, >= 2, *]", kernel.output_schema)]
     assert [str(p) for p in doomed_groups(kernel, [rows], sweep)] == ["[1, *, *]"]
+
+
+def test_landmark_windows_that_would_never_end_are_refused_by_name() -> None:
+    s = Schema.parse("ts timestamp, v int", "ts")
+    window = Window.landmark("1 us", on="ts").resolve(s)
+    k = AggregateKernel(s, [], [Aggregation.parse("n", "count(*)", s)], window)
+    events = pa.table({"ts": pa.array([0, 3_600_000_000], pa.timestamp("us")), "v": pa.array([1, 2], pa.int32())})
+    with pytest.raises(UserError, match="3,600,000,000 landmark windows end at once"):
+        k.landmark(k.partial(events), datetime(1970, 1, 1, 1))

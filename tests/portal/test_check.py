@@ -279,7 +279,7 @@ def test_what_spark_needs_is_all_of_it() -> None:
     )
     fixes = (Fix("clicks", ".withWatermark(…)", ("join on ad",)),)
     checked = Checked("job.py", Report((Finding("limit", "", "constant", "at once"), join), {}, fixes), spark=True)
-    assert list(fix_lines(checked)) == ["# job.py: join on ad", *join.needs]
+    assert list(fix_lines(checked)) == ["# job.py: join on ad", *(f"#   {n}" for n in join.needs)]
 
 
 def test_check_spark_is_loaded_on_demand() -> None:

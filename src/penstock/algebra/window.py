@@ -29,6 +29,9 @@ Unit = Literal["us", "day", "unit"]
 _Interval = tuple[int | None, int | None]
 _W = TypeVar("_W", "TimeWindow", "LandmarkWindow")
 
+#: In how many windows an event may be: each is a row of state and of results for every group that the event is in.
+OVERLAPPING = 10_000
+
 _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000
 
@@ -84,7 +87,9 @@ class Window(ABC):
         for what, value in (("size", size), ("slide", slide if slide is not None else size)):
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
                 raise UserError(f"count window {what}: {value!r} is not positive", hint="write a number of events")
-        return CountWindow(size, slide if slide is not None else size)
+        step = slide if slide is not None else size
+        _check_overlap(size, step, f"{size:,} rows", f"{step:,} rows", f"{-(-size // OVERLAPPING):,} rows")
+        return CountWindow(size, step)
 
     @property
     def label(self) -> str:
@@ -437,7 +442,19 @@ def _time_window(size: Extent, slide: Extent, on: str | None, origin: Any, granu
     step, step_unit = _extent(slide, "window slide")
     if unit != step_unit:
         raise UserError(f"window size {size!r} and slide {slide!r} differ in kind", hint="write both as durations")
+    least = -(-length // OVERLAPPING)
+    _check_overlap(length, step, repr(size), repr(slide), repr(format_duration(least) if unit == "us" else least))
     return TimeWindow(on, length, step, _origin(origin, unit), _grain(granularity, unit), unit)
+
+
+def _check_overlap(size: int, slide: int, wide: str, step: str, least: str) -> None:
+    """Refuse windows so many of which an event would be in that no run could hold them."""
+    if (overlapping := -(-size // slide)) > OVERLAPPING:
+        raise UserError(
+            f"window size {wide} and slide {step}: every event would be in {overlapping:,} windows, "
+            f"and at most {OVERLAPPING:,} are possible",
+            hint=f"a slide of at least {least}",
+        )
 
 
 def _extent(value: Extent, what: str) -> tuple[int, Unit]:

@@ -31,7 +31,7 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import After, InBand, Once, WhenAll
-from penstock.algebra.window import CountWindow, LandmarkWindow
+from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window
 from penstock.contracts.contract import Contract
 from penstock.contracts.flow import (
     Flow,
@@ -53,6 +53,8 @@ from penstock.contracts.report import Output, State
 from penstock.contracts.source_scheme import flow_of
 from penstock.contracts.template import Scheme
 
+#: From so many windows for each event on, a check says how many there are.
+_MANY = 100
 #: Verdicts by operator, by what arrives there.
 Memo = dict[tuple[object, ...], Verdict]
 
@@ -264,7 +266,15 @@ def _bucket(operator: Bucket, below: Flow) -> Verdict:
                 labelled: Tags = tags - {(window.on, "+")} | {(window.label, "+")}
                 promised.append((labelled, assumed | goes_on(below, window.on, tags)))
         origins[window.label] = tuple(replace(o, label=True) for o in below.origins.get(window.on, ()))
-    return Verdict("none", "at once", _behind(operator, below, least(promised), origins))
+    return Verdict("none", "at once", _behind(operator, below, least(promised), origins), _overlapping(window))
+
+
+def _overlapping(window: Window) -> tuple[str, ...]:
+    """How many windows an event is in, where that is so many that one should know: what is behind has to hold them."""
+    if not isinstance(window, TimeWindow | CountWindow):
+        return ()
+    many = -(-window.size // window.slide)
+    return (f"every event is in {many:,} windows, and counts in each",) if many >= _MANY else ()
 
 
 # --- with state -------------------------------------------------------------------------------------------------------

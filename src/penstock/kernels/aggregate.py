@@ -19,10 +19,12 @@ from penstock.algebra.aggregation import Aggregation, decompose
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window, from_tick, to_tick
-from penstock.errors import OverflowingError, PenstockError
+from penstock.errors import OverflowingError, PenstockError, UserError
 from penstock.kernels import bucket, exact_sum
 from penstock.kernels.duck import query, quote
 
+#: So many landmark windows may end in one epoch: each has a result of every group.
+_PERIODS = 1_000_000
 _HINT = "cast the argument to decimal(38,0), as in sum(cast(x as decimal(38,0)))"
 
 
@@ -234,7 +236,14 @@ class AggregateKernel:
         else:
             first = to_tick(since, window.unit) + window.every
         last = window.end((to_tick(upto, window.unit) - window.origin) // window.every)
-        ends = pa.array([from_tick(t, window.unit) for t in range(first, last + 1, window.every)], label.type)
+        periods = range(first, last + 1, window.every)
+        if len(periods) > _PERIODS:
+            raise UserError(
+                f"{self.operator_id}: {len(periods):,} landmark windows end at once, from "
+                f"{from_tick(first, window.unit)} to {from_tick(last, window.unit)}",
+                hint=f"a longer period in window(landmark=…): at most {_PERIODS:,} of them fit between two epochs",
+            )
+        ends = pa.array([from_tick(t, window.unit) for t in periods], label.type)
         ended = self._up_to(past, ends)
         base = self._up_to(past, pa.array([from_tick(last, window.unit)], label.type))
         return self.finalize(ended), pa.concat_tables([base, later])
