@@ -39,3 +39,34 @@ def test_the_function_is_not_called_for_what_is_too_late(tmp_path: Path) -> None
     assert not told.total_dead
     assert results < told_results
     assert set(range(0, ROWS, 2)) <= results
+
+
+def test_a_queue_that_is_told_may_get_ahead_but_every_event_is_accounted_for(tmp_path: Path) -> None:
+    """Fed by another stream, which is far behind at first: told, it comes to late times sooner, and the first stream
+    is the one that is too far behind. What that costs is in the dead letters, or counted as saved."""
+
+    def go(told: bool) -> tuple[int, int, int]:
+        streams = []
+        for name, times in (("slow", range(100, 160)), ("fast", range(0, 600, 10))):
+            (tmp_path / name).mkdir(exist_ok=True)
+            pq.write_table(pa.table({"ts": pa.array(times, pa.int32())}), tmp_path / name / "1.parquet")
+            streams.append(ps.stream(name, "ts int", time="ts").read_parquet(str(tmp_path / name)).ends())
+        slow, fast = streams
+        query = slow.pace(fast.impute(lambda rows: rows, budget=2, keeps=["ts"]), on="ts", bound=20)
+        found = query.feedback(propagate=told).start(
+            target := ps.memory(), trigger="available_now", max_rows=3, spark=local_session()
+        )
+        last = found.wait().progress
+        assert last is not None
+        saved = sum(n for what, n in last.total_saved.items() if what.endswith(("dropped", "never read", "purged")))
+        results = target.table()
+        assert results is not None
+        return (
+            sum(t < 160 for t in results["ts"].to_pylist()),
+            last.total_dead.get("paced", 0),
+            results.num_rows + saved,
+        )
+
+    (quiet, letters, rest), (told, told_letters, told_rest) = go(False), go(True)
+    assert letters + rest == told_letters + told_rest == 120
+    assert told < quiet
