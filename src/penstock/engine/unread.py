@@ -16,17 +16,23 @@ class Unread:
     def __init__(self, bounded: bool) -> None:
         self.bounded = bounded
         self._troubles: list[tuple[str, Trouble]] = []
+        self._suspects: list[tuple[str, Trouble]] = []
 
     def take(self, error: UnreadableError, readers: Mapping[str, SourceReader]) -> bool:
         """Whether the run goes on in spite of an error: the file is waited for, or passed over."""
         told = Trouble(error.path, error.size, error.mtime_ns, error.why)
         found = (error.stream, told)
         mine = [r.unreadable for r in readers.values() if r.unreadable and r.unreadable.stream == error.stream]
-        if found in self._troubles or not mine:
+        if not mine or any(u.policy == "fail" or (self.bounded and u.policy == "wait") for u in mine):
             return False
-        if any(u.policy == "fail" or (self.bounded and u.policy == "wait") for u in mine):
-            return False
-        self._troubles.append(found)
+        if any(u.policy == "skip" for u in mine):
+            if found in self._troubles:
+                return False
+            if found not in self._suspects:
+                # What is passed over is lost, so it is tried twice: a disk or a network may have had a bad moment.
+                self._suspects.append(found)
+                return True
+        self._troubles = [f for f in self._troubles if f != found] + [found]
         return True
 
     def tell(self, readers: Mapping[str, SourceReader]) -> None:

@@ -23,16 +23,19 @@ from penstock.errors import UnreadableError
 PASSED_OVER = -1
 # A Parquet file that somebody writes grows in large steps: for so many seconds without a change it may get its footer.
 _PATIENCE = 60.0
+# After so many seconds a file that a task could not read is tried again: a disk or a network may be well by then.
+RETRY = 60.0
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """A file as it was when a task could not read it, and why. Once it has changed it is tried again."""
+    """A file as it was when a task could not read it, and why. Once it has changed, or later on, it is tried again."""
 
     path: str
     size: int
     mtime_ns: int
     why: str
+    since: float = field(default_factory=time.monotonic, compare=False)
 
     def is_about(self, path: str, size: int, mtime_ns: int) -> bool:
         return (self.path, self.size, self.mtime_ns) == (path, size, mtime_ns)
@@ -52,8 +55,9 @@ class Unreadable:
 
     def trouble(self, file: Candidate) -> str | None:
         """What a task has found wrong with a file, as it is now."""
-        found = (t.why for t in self.troubles if t.is_about(file.address, file.size, file.mtime_ns))
-        return next(found, None)
+        recent = time.monotonic() - RETRY
+        mine = (t for t in self.troubles if t.is_about(file.address, file.size, file.mtime_ns))
+        return next((t.why for t in mine if self.policy == "skip" or t.since > recent), None)
 
     def is_quiet(self, file: Candidate, seconds: float) -> bool:
         """Whether a file has not changed for some time."""
