@@ -34,7 +34,7 @@ from penstock.algebra.restriction import (
 )
 from penstock.algebra.schema import Schema
 from penstock.algebra.span import union
-from penstock.algebra.types import TIMESTAMP, coerce_value, parse_type
+from penstock.algebra.types import TIMESTAMP, coerce_value, integer_range, parse_type
 from penstock.errors import UserError
 
 SENSOR = Schema.parse("time timestamp, id int, temperature double", time="time")
@@ -173,8 +173,35 @@ def test_null_and_nan_cannot_be_named(value: Any) -> None:
     for make in (equal, less, at_most, greater, at_least, lambda v: one_of([v])):
         if value is None and make is not equal:
             continue
-        with pytest.raises(UserError, match="matched by \\* alone"):
+        with pytest.raises(UserError, match="cannot name"):
             make(value)
+
+
+def test_nan_is_greater_than_every_number() -> None:
+    schema = Schema.parse("v double")
+    rows = pa.table({"v": [1.0, math.inf, math.nan, None]})
+    cases = {"> 1": "0110", ">= inf": "0110", "> inf": "0010", "(,)": "1110", "<= inf": "1100", "[1, 5]": "1000"}
+    for text, flags in cases.items():
+        expected = [flag == "1" for flag in flags]
+        pattern = Pattern.parse(f"[{text}]", schema)
+        assert pattern.matches(rows).to_pylist() == expected, text
+        assert [pattern.matches_row(r) for r in rows.to_pylist()] == expected, text
+        assert duckdb.sql(f"SELECT {pattern.to_sql()} FROM rows").fetchall() == [(e,) for e in expected], text
+
+
+@pytest.mark.parametrize("kind", ["tinyint", "smallint", "int", "bigint", "date", "timestamp"])
+def test_an_end_at_the_edge_of_a_type_is_no_end(kind: str) -> None:
+    schema = Schema.parse(f"v {kind}")
+    t = schema.type_of("v")
+    least, most = {"date": (date.min, date.max), "timestamp": (datetime.min, datetime.max)}.get(kind) or integer_range(
+        t
+    )
+    assert (
+        Pattern.where(schema, v=at_most(most))
+        == Pattern.where(schema, v=at_least(least))
+        == Pattern.parse("[(,)]", schema)
+    )
+    assert str(Pattern.where(schema, v=less(most))).startswith("[< ")
 
 
 # "record ⊑ punctuation": for every attribute the record's restriction implies the punctuation's.

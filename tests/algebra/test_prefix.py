@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.prefix import prefix
-from penstock.algebra.restriction import ANY, Restriction, at_least, at_most, between, equal, less, one_of
+from penstock.algebra.restriction import ANY, Restriction, at_least, at_most, between, equal, greater, less, one_of
 from penstock.algebra.schema import Schema
 
 By = Sequence[tuple[str, bool]]
@@ -51,7 +51,8 @@ def test_null_comes_last_and_needs_everything() -> None:
     # All values of `a`, and of those where it is null the ones with small b.
     assert shown(ABC, by, "[(,), *, *]", "[*, < 3, *]") == "[(, ), *, *] [*, < 3, *]"
     real = Schema.parse("a double, b int")
-    assert shown(real, by, "[(,), *]", "[*, < 3]") == "[(, ), *]"  # NaN is neither a value nor null.
+    assert shown(real, by, "[(,), *]", "[*, < 3]") == "[(, ), *] [*, < 3]"
+    assert shown(real, by, "[<= inf, *]", "[*, < 3]") == "[<= inf, *]"  # NaN may come.
 
 
 @pytest.mark.parametrize(
@@ -74,10 +75,22 @@ def test_the_next_value_of_each_type(kind: str, region: str, descending: bool, f
     assert behind == ([] if following is None else [f"{following}, < 3]"])
 
 
-def test_the_ends_of_time_are_no_values_to_go_on_from() -> None:
+@pytest.mark.parametrize("whole", [[at_least(datetime.min)], [greater(datetime.min), equal(datetime.min)]])
+def test_behind_the_end_of_time_comes_null(whole: list[Restriction]) -> None:
     schema = Schema.parse("a timestamp, b int")
-    given = [Pattern.where(schema, a=at_least(datetime.min)), Pattern.where(schema, b=less(3))]
-    assert len(prefix(given, [("a", True), ("b", False)], schema, {})) == 1
+    given = [*(Pattern.where(schema, a=r) for r in whole), Pattern.where(schema, b=less(3))]
+    assert [str(p) for p in prefix(given, [("a", True), ("b", False)], schema, {})] == ["[(, ), *]", "[*, < 3]"]
+
+
+def test_nan_comes_behind_all_numbers_either_way() -> None:
+    schema = Schema.parse("a double, b int")
+    assert shown(schema, [("a", True)], "[> 5, *]") == "[(5.0, inf], *]"
+    assert shown(schema, [("a", True)], "[(5, inf], *]") == "[(5.0, inf], *]"
+    assert shown(schema, [("a", True)], "[<= inf, *]") == "[<= inf, *]"
+    assert shown(schema, [("a", True), ("b", False)], "[(,), *]", "[*, < 3]") == "[(, ), *] [*, < 3]"
+    assert shown(schema, [("a", True), ("b", False)], "[> inf, *]", "[*, < 3]") == "[inf, < 3]"
+    assert shown(schema, [("a", False)], "[> 5, *]") == ""
+    assert shown(schema, [("a", False), ("b", False)], "[(,), *]", "[*, < 3]") == "[(, ), *] [*, < 3]"
 
 
 # --- against enumeration ---

@@ -21,7 +21,7 @@ from penstock.algebra.restriction import (
 )  # fmt: skip
 from penstock.algebra.schema import Schema
 from penstock.algebra.window import TimeWindow, Window
-from penstock.reference.bucket import Bucket, complete_landmarks, complete_windows
+from penstock.reference.bucket import Bucket, Times, complete_landmarks, complete_windows
 from penstock.reference.item import Event, events
 
 DOMAIN = range(-80, 81)
@@ -37,33 +37,39 @@ windows = st.builds(
 )  # fmt: skip
 
 
-def is_complete(start: int, size: int, grain: int, restriction: Restriction) -> bool:
-    return all(restriction.matches(t) for t in range(start, start + size) if t % grain == 0)
+def is_complete(start: int, size: int, grain: int, given_: list[Restriction]) -> bool:
+    return all(any(r.matches(t) for r in given_) for t in range(start, start + size) if t % grain == 0)
 
 
-@given(window=windows, restriction=restrictions)
+@given(window=windows, given_=st.lists(restrictions, min_size=1, max_size=4))
 @settings(max_examples=400, deadline=None)
 def test_complete_windows_are_those_all_of_whose_possible_events_match(
-    window: TimeWindow, restriction: Restriction
+    window: TimeWindow, given_: list[Restriction]
 ) -> None:
-    complete = complete_windows(window, restriction)
-    said = window.closed_by(restriction)
+    complete = complete_windows(window, given_, Times(window.granularity))
+    said = window.closed_by(*given_)
     for start in DOMAIN:
         if (start - window.origin) % window.slide == 0:
-            expected = is_complete(start, window.size, window.granularity, restriction)
-            assert (complete is not None and complete.matches(start)) == expected
-            assert (said is not None and said.matches(start)) == expected
+            expected = is_complete(start, window.size, window.granularity, given_)
+            assert any(c.matches(start) for c in complete) == expected
+            assert any(c.matches(start) for c in said) == expected
 
 
-@given(every=st.integers(1, 6), origin=st.integers(-5, 5), grain=st.integers(1, 3), restriction=restrictions)
+@given(
+    every=st.integers(1, 6),
+    origin=st.integers(-5, 5),
+    grain=st.integers(1, 3),
+    given_=st.lists(restrictions, max_size=4),
+)
 @settings(max_examples=300, deadline=None)
-def test_complete_landmarks(every: int, origin: int, grain: int, restriction: Restriction) -> None:
-    complete = complete_landmarks(Window.landmark(every, origin=origin, granularity=grain), restriction)
+def test_complete_landmarks(every: int, origin: int, grain: int, given_: list[Restriction]) -> None:
+    window = Window.landmark(every, origin=origin, granularity=grain)
+    complete = complete_landmarks(window, given_, Times(grain))
     first_possible = -(-origin // grain) * grain
     for end in range(origin + every, 60, every):
         if end <= first_possible:
             continue  # A window in which no event is possible is as good as closed and as good as open.
-        expected = is_complete(origin, end - origin, grain, restriction)
+        expected = is_complete(origin, end - origin, grain, given_)
         assert (complete is not None and complete.matches(end)) == expected
 
 

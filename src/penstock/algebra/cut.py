@@ -43,8 +43,14 @@ def cutter(t: pa.DataType | None) -> Cutter:
         return plain_cut
     if t == TIMESTAMP or pa.types.is_date(t):
         step = timedelta(microseconds=1) if t == TIMESTAMP else timedelta(days=1)
-        last = datetime.max if t == TIMESTAMP else date.max
-        return lambda value, side: BEHIND_ALL if side and value >= last else (0, value + step if side else value, 0)
+        first, last = (datetime.min, datetime.max) if t == TIMESTAMP else (date.min, date.max)
+
+        def cut(value: Any, side: int) -> Cut:
+            if side:
+                return BEHIND_ALL if value >= last else (0, value + step, 0)
+            return BEFORE_ALL if value <= first else (0, value, 0)
+
+        return cut
     if pa.types.is_decimal(t):
         unit = Decimal(1).scaleb(-t.scale, _WIDE)
         top = Decimal(10**t.precision - 1).scaleb(-t.scale, _WIDE)

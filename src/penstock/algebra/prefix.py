@@ -3,11 +3,12 @@
 An event may leave a sort once no event that sorts before it can come any more. So what counts is a region that begins
 where the order begins, has no gap, and whose every possible event is promised away. It is the region of the first
 attribute alone, then, at the value right behind it, the region of the second attribute, and so on: `a <= 5`, and with
-`a = 6` those with `b < 3`. Null sorts last, ascending and descending; so does NaN.
+`a = 6` those with `b < 3`. Null sorts last, ascending and descending, and NaN right before it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -88,19 +89,22 @@ class _Region:
 
     def _of_type(self, pieces: list[Restriction], t: pa.DataType, descending: bool) -> None:
         start, end = (BEHIND_ALL, BEFORE_ALL) if descending else (BEFORE_ALL, BEHIND_ALL)
-        at = start
+        backwards = descending and pa.types.is_floating(t)
+        if backwards:
+            start = cutter(t)(math.inf, 1)  # NaN is the greatest value and yet comes behind all others.
+        at, found = start, False
         for r in pieces:
             # The pieces do not touch each other, so at most one begins where the order begins.
             for low, high in _intervals_at(r, start, t):
-                if (high if descending else low) == start:
-                    at = low if descending else high
+                if (high >= start > low) if descending else low == start:
+                    at, found = low if descending else high, high == BEHIND_ALL
                     self.covered = r if type(r) is Range else None
         if at == end:
-            self.covered = Range(None, None)
-            # Only null is left, and as `*` it can be told together with everything before. Not so for floats, where
-            # null shares the end with NaN.
-            self.has_next = not pa.types.is_floating(t)
+            self.covered = Range(None, None) if found else at_most(math.inf)
+            self.has_next = found  # Only null is left, and as `*` it can be told together with everything before.
             return
+        if backwards and self.covered is not None:
+            self.covered = self.covered.intersect(at_most(math.inf))
         if at != start and self.covered is None:
             self.covered = Range(_value(at, t), None, True) if descending else Range(None, _value(at, t))
         self.next = _beyond(at, t, descending)

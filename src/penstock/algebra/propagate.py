@@ -18,6 +18,7 @@ from penstock.algebra.behave import (
     UnionBehaviour,
     maximal,
 )
+from penstock.algebra.behave_bucket import BucketBehaviour
 from penstock.algebra.behave_join import JoinBehaviour
 from penstock.algebra.behave_pace import InstrumentBehaviour, PaceBehaviour
 from penstock.algebra.behave_queue import QueueBehaviour
@@ -27,6 +28,7 @@ from penstock.algebra.feedback import Feedback
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
+    Bucket,
     Distinct,
     Impute,
     Instrument,
@@ -145,6 +147,8 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
             return PaceBehaviour(operator, heard)
         case Instrument():
             return InstrumentBehaviour(operator)
+        case Bucket():
+            return BucketBehaviour(operator)
         case Aggregate():
             return DescribingBehaviour(operator, ending(operator))
         case Project():

@@ -1,7 +1,8 @@
 """Restrictions: which values of one attribute a pattern speaks of.
 
-A restriction is `*`, one value, a list of values, or a range. Null (and NaN, which is no number) is matched by `*`
-alone, in every evaluation: Python, Arrow and SQL.
+A restriction is `*`, one value, a list of values, or a range. Null is matched by `*` alone, in every evaluation:
+Python, Arrow and SQL. NaN is greater than every number, as in aggregates and in Spark: `> 3` matches it, `< 3` does
+not. It cannot be named.
 
 Containment and emptiness compare *cuts*, the gaps between neighbouring values, so that `> 3` and `>= 4` are the same
 for an integer, and (3, 4) is empty, while restrictions keep the text their author wrote. Lists of values may be long
@@ -49,6 +50,12 @@ _CLASSES: dict[pa.DataType, type] = {
     pa.binary(): bytes,
     pa.date32(): date,
     TIMESTAMP: datetime,
+}
+#: The least and the greatest value of types that have them.
+EDGES: dict[pa.DataType, tuple[Any, Any]] = {
+    **{t: integer_range(t) for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    pa.date32(): (date.min, date.max),
+    TIMESTAMP: (datetime.min, datetime.max),
 }
 #: What JSON holds as it is.
 _PLAIN_IN_JSON = {int, str}
@@ -357,11 +364,10 @@ class Range(Restriction):
         return BEHIND_ALL if self.high is None else cut(self.high, 1 if self.high_closed else 0)
 
     def matches(self, value: Any) -> bool:
-        # `value == value` is false for NaN alone.
-        return (
-            value is not None
-            and bool(value == value)
-            and (self.low is None or (value >= self.low if self.low_closed else value > self.low))
+        if value is None or value != value:  # NaN alone is not itself: the greatest there is.
+            return value is not None and self.high is None
+        return bool(
+            (self.low is None or (value >= self.low if self.low_closed else value > self.low))
             and (self.high is None or (value <= self.high if self.high_closed else value < self.high))
         )
 
@@ -383,9 +389,12 @@ class Range(Restriction):
             parts.append((pc.greater_equal if self.low_closed else pc.greater)(array, pa.scalar(self.low, array.type)))
         if self.high is not None:
             parts.append((pc.less_equal if self.high_closed else pc.less)(array, pa.scalar(self.high, array.type)))
-        if not parts or pa.types.is_floating(array.type):
-            parts.append(pc.equal(array, array))  # Null for null, false for NaN.
-        return _flat(reduce(pc.and_, parts))
+        if not parts:
+            return _flat(pc.is_valid(array))
+        found = reduce(pc.and_, parts)
+        if self.high is None and pa.types.is_floating(array.type):
+            found = pc.or_(found, pc.is_nan(array))  # Arrow compares NaN with nothing.
+        return _flat(found)
 
     def to_sql(self, column: str, t: pa.DataType) -> str:
         parts = [f"{column} IS NOT NULL"]
@@ -393,13 +402,16 @@ class Range(Restriction):
             parts.append(f"{column} {'>=' if self.low_closed else '>'} {sql_literal(self.low, t)}")
         if self.high is not None:
             parts.append(f"{column} {'<=' if self.high_closed else '<'} {sql_literal(self.high, t)}")
-        elif pa.types.is_floating(t):
-            parts.append(f"NOT isnan({column})")  # DuckDB sorts NaN above every number.
-        return f"({' AND '.join(parts)})"
+        return f"({' AND '.join(parts)})"  # DuckDB sorts NaN above every number, too.
 
     def coerced(self, t: pa.DataType) -> Restriction:
         low = None if self.low is None else coerce_value(self.low, t)
         high = None if self.high is None else coerce_value(self.high, t)
+        # An end at the edge of the type is no end: `<= 127` of a tinyint is everything.
+        if self.low_closed and low == EDGES.get(t, (None, None))[0]:
+            low = None
+        if self.high_closed and high == EDGES.get(t, (None, None))[1]:
+            high = None
         return between(low, high, self.low_closed, self.high_closed)
 
     def to_json(self) -> Any:
@@ -541,7 +553,7 @@ def _check(value: Any) -> None:
     if value is None:
         raise UserError("a restriction cannot name null", hint="null is matched by * alone")
     if isinstance(value, float) and math.isnan(value):
-        raise UserError("a restriction cannot name NaN", hint="NaN is matched by * alone")
+        raise UserError("a restriction cannot name NaN", hint="`> inf` matches NaN alone")
 
 
 def _flat(mask: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:

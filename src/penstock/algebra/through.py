@@ -23,8 +23,6 @@ def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
                 yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
         case TableJoin():
             yield from through_table(operator, pattern)
-        case Bucket():
-            yield from _through_bucket(operator, pattern)
         case Aggregate():
             # A punctuation that also restricts something else than the groups says nothing about whole groups.
             if pattern.describes(ending(operator)):
@@ -50,16 +48,3 @@ def _through_project(operator: Project, pattern: Pattern) -> Iterator[Pattern]:
         return  # Dropped or computed: what is left would promise more than the input did.
     for names in product(*(renames[n] for n in pattern.restricted)):
         yield pattern.onto(operator.schema, dict(zip(pattern.restricted, names, strict=True)))
-
-
-def _through_bucket(operator: Bucket, pattern: Pattern) -> Iterator[Pattern]:
-    same = {n: n for n in pattern.restricted}
-    yield pattern.onto(operator.schema, same)
-    on, window = operator.window.on, operator.window
-    if on is None or on not in pattern.restricted:
-        return
-    labels = window.closed_by(pattern[on])
-    if labels is None:
-        return
-    kept = {n: pattern[n] for n in pattern.restricted if n != on}
-    yield Pattern.by_name(operator.schema, {**kept, window.label: labels})

@@ -8,17 +8,18 @@ here is closed form on integers and works on NumPy arrays alike, so nobody ever 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from math import gcd
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.algebra.duration import format_duration, parse_duration
-from penstock.algebra.restriction import ANY, Range, Restriction, between, one_of, values_of
+from penstock.algebra.restriction import ANY, EDGES, Range, Restriction, between, one_of, values_of
 from penstock.algebra.schema import Schema
 from penstock.algebra.types import coerce_value, type_text
 from penstock.errors import UserError
@@ -75,7 +76,8 @@ class Window(ABC):
         Window.landmark('1 h', on='ts', origin='2026-01-01 00:00:00')
         """
         length, unit = _extent(every, "landmark period")
-        return LandmarkWindow(on, length, _origin(origin, unit), _grain(granularity, unit), unit)
+        start, counted = _origin(origin, unit)
+        return LandmarkWindow(on, length, start, _grain(granularity, unit), counted)
 
     @staticmethod
     def count(size: int, slide: int | None = None) -> CountWindow:
@@ -105,8 +107,15 @@ class Window(ABC):
         """The type of the label."""
 
     @abstractmethod
-    def closed_by(self, time: Restriction) -> Restriction | None:
-        """The labels of the windows all of whose possible events match; None if there are none."""
+    def closed_by(self, *times: Restriction, of: pa.DataType | None = None) -> tuple[Restriction, ...]:
+        """The labels of the windows all of whose possible events match one of the restrictions, in pieces.
+
+        Of a type that has a least and a greatest value, no event lies beyond.
+        """
+
+    def on_grid(self, step: int, phase: int) -> Self:
+        """The same over an attribute of which only every so many ticks occur, where that says more than is declared."""
+        return self
 
     @abstractmethod
     def confined_to(self, label: Restriction) -> tuple[Restriction, ...]:
@@ -141,6 +150,8 @@ class TimeWindow(Window):
     origin: int = 0
     granularity: int = 1
     unit: Unit = "us"
+    phase: int = 0
+    """Times lie so far behind multiples of the granularity, if they are themselves labels of windows."""
 
     @overload
     def first_window(self, x: int) -> int: ...
@@ -171,6 +182,9 @@ class TimeWindow(Window):
     def is_tumbling(self) -> bool:
         return self.size == self.slide
 
+    def on_grid(self, step: int, phase: int) -> TimeWindow:
+        return _on_grid(self, step, phase)
+
     def resolve(self, schema: Schema) -> TimeWindow:
         self._check_label(schema)
         return _resolved(self, schema, ("size", "slide"))
@@ -178,16 +192,23 @@ class TimeWindow(Window):
     def label_type(self, schema: Schema) -> pa.DataType:
         return _label_type(self, schema)
 
-    def closed_by(self, time: Restriction) -> Restriction | None:
+    def closed_by(self, *times: Restriction, of: pa.DataType | None = None) -> tuple[Restriction, ...]:
         """
-        >>> from penstock.algebra.restriction import at_most, less
-        >>> print(Window.tumbling(10).closed_by(less(25)), Window.tumbling(10).closed_by(at_most(9)))
-        <= 10 <= 0
+        >>> from penstock.algebra.restriction import at_most, between, less
+        >>> def labels(window: TimeWindow, *times: Restriction) -> list[str]:
+        ...     return [str(piece) for piece in window.closed_by(*times)]
+        >>> labels(Window.tumbling(10), less(25)), labels(Window.tumbling(10), at_most(9))
+        (['<= 10'], ['<= 0'])
+
+        Several close what neither closes alone:
+
+        >>> labels(Window.tumbling(10), between(6, 12), less(7), between(20, 50))
+        ['<= 0', '[20, 40]']
         """
-        if time is ANY:
-            return ANY
-        labels: list[tuple[int | None, int | None]] = []
-        for low, high in _intervals(time, self.unit, self.granularity):
+        if ANY in times:
+            return (ANY,)
+        labels: list[_Interval] = []
+        for low, high in _intervals(times, self.unit, self.granularity, self.phase, of):
             # The first possible event is >= low, and the last one, which is > end - 1 - granularity, is <= high.
             first = None if low is None else -((self.origin + self.granularity - 1 - low) // self.slide)
             last = None if high is None else (high + self.granularity - self.size - self.origin) // self.slide
@@ -239,7 +260,7 @@ class TimeWindow(Window):
     def _numbers(self, label: Restriction) -> list[_Interval]:
         """The numbers of the windows whose labels match, neighbours joined."""
         numbers: list[_Interval] = []
-        for low, high in _intervals(label, self.unit, 1):
+        for low, high in _intervals((label,), self.unit):
             first = None if low is None else -((self.origin - low) // self.slide)
             last = None if high is None else (high - self.origin) // self.slide
             if first is not None and last is not None and first > last:
@@ -250,16 +271,17 @@ class TimeWindow(Window):
                 numbers.append((first, last))
         return numbers
 
-    def _labels(self, numbers: list[_Interval]) -> Restriction | None:
-        if not numbers:
-            return None
-        if len(numbers) == 1:
-            first, last = numbers[0]
-            ends = (None if first is None else self.start(first), None if last is None else self.start(last))
-            return _range(ends, self.unit, high_closed=True)
-        # Several pieces come from a list of single times, so each piece is finite.
-        starts = [self.start(w) for first, last in numbers for w in range(first or 0, (last or 0) + 1)]
-        return one_of(from_tick(s, self.unit) for s in starts)
+    def _labels(self, numbers: list[_Interval]) -> tuple[Restriction, ...]:
+        """Windows in a row as ranges, and those that stand alone as one list."""
+        alone = [first for first, last in numbers if first is not None and first == last]
+        rows = [(first, last) for first, last in numbers if first is None or first != last]
+        ends = ((None if a is None else self.start(a), None if b is None else self.start(b)) for a, b in rows)
+        pieces = [_range(e, self.unit, high_closed=True) for e in ends]
+        # A single window that begins beyond the calendar has no label.
+        labels = (_range((self.start(w), self.start(w)), self.unit, high_closed=True) for w in alone)
+        if listed := [v for r in labels if r is not None for v in values_of(r)]:
+            pieces.append(one_of(listed))
+        return tuple(p for p in pieces if p is not None)
 
     def __repr__(self) -> str:
         kind = "tumbling" if self.is_tumbling else "sliding" if self.slide < self.size else "hopping"
@@ -276,6 +298,7 @@ class LandmarkWindow(Window):
     origin: int = 0
     granularity: int = 1
     unit: Unit = "us"
+    phase: int = 0
 
     @property
     def label(self) -> str:
@@ -293,6 +316,9 @@ class LandmarkWindow(Window):
         """The end of window `number`: its label."""
         return self.origin + number * self.every
 
+    def on_grid(self, step: int, phase: int) -> LandmarkWindow:
+        return _on_grid(self, step, phase)
+
     def resolve(self, schema: Schema) -> LandmarkWindow:
         self._check_label(schema)
         return _resolved(self, schema, ("every",))
@@ -300,23 +326,24 @@ class LandmarkWindow(Window):
     def label_type(self, schema: Schema) -> pa.DataType:
         return _label_type(self, schema)
 
-    def closed_by(self, time: Restriction) -> Restriction | None:
-        if time is ANY:
-            return ANY
-        for low, high in _intervals(time, self.unit, self.granularity):
+    def closed_by(self, *times: Restriction, of: pa.DataType | None = None) -> tuple[Restriction, ...]:
+        if ANY in times:
+            return (ANY,)
+        for low, high in _intervals(times, self.unit, self.granularity, self.phase, of):
             if low is not None and low - self.granularity >= self.origin:
                 continue  # Events between the origin and this restriction may still come.
             if high is None:
-                return Range(None, None)
+                return (Range(None, None),)
             last = (high + self.granularity - self.origin) // self.every
             if last >= 1:
-                return _range((None, self.end(last)), self.unit, high_closed=True)
-        return None
+                ends = _range((None, self.end(last)), self.unit, high_closed=True)
+                return () if ends is None else (ends,)
+        return ()
 
     def confined_to(self, label: Restriction) -> tuple[Restriction, ...]:
         if label is ANY:
             return (ANY,)
-        for low, high in _intervals(label, self.unit, 1):
+        for low, high in _intervals((label,), self.unit):
             if high is None:  # An event is in all windows from some end on, so only these can hold all of its windows.
                 number = 1 if low is None else max(1, -((self.origin - low) // self.every))
                 piece = _range((self.end(number - 1), None), self.unit, high_closed=False, beyond=False)
@@ -369,8 +396,8 @@ class CountWindow(Window):
     def label_type(self, schema: Schema) -> pa.DataType:
         return pa.int64()
 
-    def closed_by(self, time: Restriction) -> Restriction | None:
-        return ANY if time is ANY else None  # Positions say nothing about values.
+    def closed_by(self, *times: Restriction, of: pa.DataType | None = None) -> tuple[Restriction, ...]:
+        return (ANY,) if ANY in times else ()  # Positions say nothing about values.
 
     def confined_to(self, label: Restriction) -> tuple[Restriction, ...]:
         return (ANY,) if label is ANY else ()  # Nobody knows an event's positions before it is counted.
@@ -398,25 +425,42 @@ def from_tick(tick: int, unit: Unit) -> Any:
     return _EPOCH.date() + timedelta(days=tick) if unit == "day" else tick
 
 
-def _intervals(restriction: Restriction, unit: Unit, grain: int) -> list[_Interval]:
-    """The ticks that match, as closed intervals between multiples of `grain`, neighbours joined."""
-    if isinstance(restriction, Range):
-        low = high = None
-        if restriction.low is not None:
-            low = to_tick(restriction.low, unit) + (0 if restriction.low_closed else 1)
-            low = -(-low // grain) * grain
-        if restriction.high is not None:
-            high = (to_tick(restriction.high, unit) - (0 if restriction.high_closed else 1)) // grain * grain
-        return [] if low is not None and high is not None and low > high else [(low, high)]
-    joined: list[tuple[int, int]] = []
-    for tick in sorted(to_tick(v, unit) for v in values_of(restriction)):
-        if tick % grain:
-            continue  # No event ever has this time.
-        if joined and tick - joined[-1][1] == grain:
-            joined[-1] = (joined[-1][0], tick)
+def _intervals(
+    times: Sequence[Restriction], unit: Unit, grain: int = 1, phase: int = 0, t: pa.DataType | None = None
+) -> list[_Interval]:
+    """The ticks that one of them matches, as closed intervals between points of the grid, neighbours joined."""
+    found: list[_Interval] = []
+    for restriction in times:
+        if isinstance(restriction, Range):
+            low = high = None
+            if restriction.low is not None:
+                low = to_tick(restriction.low, unit) + (0 if restriction.low_closed else 1)
+                low += (phase - low) % grain
+            if restriction.high is not None:
+                high = to_tick(restriction.high, unit) - (0 if restriction.high_closed else 1)
+                high -= (high - phase) % grain
+            if low is None or high is None or low <= high:
+                found.append((low, high))
         else:
-            joined.append((tick, tick))
-    return list(joined)
+            # No event ever has a time that is not on the grid.
+            ticks = (to_tick(v, unit) for v in values_of(restriction))
+            found += [(t, t) for t in ticks if (t - phase) % grain == 0]
+    found.sort(key=lambda ends: (ends[0] is not None, ends[0] or 0))
+    joined: list[_Interval] = []
+    for low, high in found:
+        if joined and (joined[-1][1] is None or low is None or low <= joined[-1][1] + grain):
+            first, last = joined[-1]
+            joined[-1] = (first, None if last is None or high is None else max(last, high))
+        else:
+            joined.append((low, high))
+    if joined and t in EDGES:
+        least, most = (to_tick(edge, unit) for edge in EDGES[t])
+        (low, _), (_, high) = joined[0], joined[-1]
+        if low is not None and low - grain < least:
+            joined[0] = (None, joined[0][1])
+        if high is not None and high + grain > most:
+            joined[-1] = (joined[-1][0], None)
+    return joined
 
 
 def _range(ends: _Interval, unit: Unit, *, high_closed: bool, beyond: bool = True) -> Restriction | None:
@@ -444,7 +488,8 @@ def _time_window(size: Extent, slide: Extent, on: str | None, origin: Any, granu
         raise UserError(f"window size {size!r} and slide {slide!r} differ in kind", hint="write both as durations")
     least = -(-length // OVERLAPPING)
     _check_overlap(length, step, repr(size), repr(slide), repr(format_duration(least) if unit == "us" else least))
-    return TimeWindow(on, length, step, _origin(origin, unit), _grain(granularity, unit), unit)
+    start, counted = _origin(origin, unit)
+    return TimeWindow(on, length, step, start, _grain(granularity, unit), counted)
 
 
 def _check_overlap(size: int, slide: int, wide: str, step: str, least: str) -> None:
@@ -472,12 +517,19 @@ def _grain(value: Extent, unit: Unit) -> int:
     return ticks
 
 
-def _origin(value: Any, unit: Unit) -> int:
+def _origin(value: Any, unit: Unit) -> tuple[int, Unit]:
+    """The tick of the origin, and what a tick is: a number that counts from a date counts days."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        return value, unit
     if unit == "unit":
-        raise UserError(f"window origin {value!r} is not a whole number", hint="the window size is a whole number")
-    return to_tick(coerce_value(value, pa.timestamp("us")), "us")
+        try:
+            return to_tick(coerce_value(value, pa.date32()), "day"), "day"
+        except UserError:
+            raise UserError(
+                f"window origin {value!r} is neither a whole number nor a date",
+                hint="a size in whole numbers counts from a number, or, on dates, from a date",
+            ) from None
+    return to_tick(coerce_value(value, pa.timestamp("us")), "us"), unit
 
 
 def _resolved(window: _W, schema: Schema, lengths: tuple[str, ...]) -> _W:
@@ -509,6 +561,10 @@ def _resolved(window: _W, schema: Schema, lengths: tuple[str, ...]) -> _W:
     else:
         hint = "a window needs a timestamp, a date or an integer"
     raise UserError(f"{window!r} does not fit attribute '{on}', a {type_text(kind)}", hint=hint)
+
+
+def _on_grid(window: _W, step: int, phase: int) -> _W:
+    return replace(window, granularity=step, phase=phase) if step % window.granularity == 0 else window
 
 
 def _label_type(window: TimeWindow | LandmarkWindow, schema: Schema) -> pa.DataType:

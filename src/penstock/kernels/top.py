@@ -11,12 +11,12 @@ tightens. It changes no result, whatever they do about it:
 
     Let f be the feedback, issued when the n rows H of group g were held, and let r be a later row of g that matches f.
     r is worse than each row of H by the first attribute alone: strictly, so how ties are broken does not matter; and
-    neither null nor NaN, which no pattern matches. A row of H leaves the state in two ways. It may make room for a
-    better one: then there are still n rows of g better than r. Or g is given out when punctuation says that it is
-    complete: then r does not come, or the punctuation would be false. So when g is given out, r is not among the best
-    n, with or without r in the input; and since r was never held, nothing else was pushed out by it. The same holds
-    for any set of such rows, so for every way to drop some of them. (A group that is purged because nobody wants it
-    is never given out again, so of that nothing is to be shown.)
+    not null, which no pattern matches. (NaN, which may match, is worse than every number either way.) A row of H leaves
+    the state in two ways. It may make room for a better one: then there are still n rows of g better than r. Or g is
+    given out when punctuation says that it is complete: then r does not come, or the punctuation would be false. So
+    when g is given out, r is not among the best n, with or without r in the input; and since r was never held, nothing
+    else was pushed out by it. The same holds for any set of such rows, so for every way to drop some of them. (A group
+    that is purged because nobody wants it is never given out again, so of that nothing is to be shown.)
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from typing import Any
 
 from penstock.algebra import operator
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Range
+from penstock.algebra.restriction import ANY, Range, Restriction
 from penstock.algebra.window import LandmarkWindow
 from penstock.errors import UserError
-from penstock.reference.bucket import complete_landmarks, to_labels
+from penstock.reference.bucket import complete_landmarks, possible_times, to_labels
 from penstock.reference.domain import domains
 from penstock.reference.grouping import Group, group_key, result_row
 from penstock.reference.item import Event, Item, Punctuate
@@ -35,6 +35,8 @@ class LandmarkAggregate:
         self.keys = tuple(k for k in declared.keys if k != window.label)
         self.label_type = declared.schema.type_of(window.label)
         self.promised = Promises(source.schema, domains(source, but=[window.on]))
+        self.times = possible_times(window, source)
+        self.given: list[Restriction] = []
         self.groups: dict[tuple[Any, ...], Group] = {}
         #: Per group, the latest window end that was emitted.
         self.emitted: dict[tuple[Any, ...], int] = {}
@@ -53,8 +55,8 @@ class LandmarkAggregate:
     def _close(self, pattern: Pattern) -> Iterable[Item]:
         if not set(pattern.restricted) <= {self.on}:
             return []
-        moment = pattern[self.on]
-        ends = Range(None, None) if moment is ANY else complete_landmarks(self.window, moment)
+        self.given.append(pattern[self.on])
+        ends = Range(None, None) if ANY in self.given else complete_landmarks(self.window, self.given, self.times)
         if not isinstance(ends, Range):
             return []
         if ends.high is not None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.algebra import operator
 from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Range, Restriction, greater, less
+from penstock.algebra.restriction import Range, Restriction, at_most, between, greater, less
 from penstock.reference.domain import domains
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.promises import Promises, Value, Wanted, widest
@@ -93,9 +93,10 @@ class OrderBy:
 
 def _before(value: Any, down: bool, kind: pa.DataType) -> list[Value | Restriction]:
     """The values that come before this one; either way NaN comes behind all numbers, and null last."""
-    not_a_number: list[Value | Restriction] = [Value(math.nan)] if pa.types.is_floating(kind) else []
     if value is None:
-        return [Range(None, None), *not_a_number]
+        return [Range(None, None)]  # NaN included.
     if isinstance(value, float) and math.isnan(value):
-        return [Range(None, None)]
+        return [at_most(math.inf)]
+    if down and pa.types.is_floating(kind):
+        return [between(value, math.inf, False, True)]
     return [greater(value) if down else less(value)]

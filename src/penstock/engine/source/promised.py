@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.algebra.compact import grows
 from penstock.algebra.operator import Source
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.propagate import maximal
@@ -307,8 +308,7 @@ class PromiseState:
         if len(parts) == 1:
             # Of many that tell ever more of the same keys, those that tell most.
             asserted = [p for p in maximal(fresh) if not self._given.covers(p)]
-            self._given = self._given.add(*asserted)
-            return asserted
+            return self._grown_together(asserted)
         common: Iterable[Pattern] = fresh
         for part in parts:
             common = maximal(p.intersect(q) for p in common for q in part)
@@ -316,9 +316,15 @@ class PromiseState:
         asserted = []
         for pattern in (*(p for part in parts for p in part), *common):
             if not told.covers(pattern) and all(part.covers(pattern) for part in parts):
-                told, self._given = told.add(pattern), self._given.add(pattern)
+                told = told.add(pattern)
                 asserted.append(pattern)
-        return asserted
+        return self._grown_together(asserted)
+
+    def _grown_together(self, asserted: Sequence[Pattern]) -> list[Pattern]:
+        """New punctuations, and the ranges that they become with earlier ones: those say more than their parts."""
+        before = set(self._given)
+        self._given = self._given.add(*asserted)
+        return list(maximal((*asserted, *(p for p in self._given if p not in before and grows(p)))))
 
     @property
     def frontier(self) -> dict[str, int]:

@@ -59,7 +59,11 @@ class Values:
 
     def may_match(self, restriction: Restriction, t: pa.DataType) -> bool:
         """Whether some row may match."""
-        return not self.void and (self.within is None or not restriction.intersect(self.within).is_empty(t))
+        if self.void or self.within is None:
+            return not self.void
+        if type(restriction) is Range and restriction.high is None and pa.types.is_floating(t):
+            return True  # There may be NaN.
+        return not restriction.intersect(self.within).is_empty(t)
 
 
 class Statistics:
