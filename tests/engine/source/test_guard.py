@@ -456,10 +456,12 @@ def test_guards_have_the_columns_read_that_they_look_at() -> None:
 def test_nothing_to_drop_costs_no_copy() -> None:
     table = pa.table({"a": [1, None, 3], "b": [1.0, 2.0, float("nan")]})
     schema = Schema.parse("a bigint, b double")
-    assert apply_guard(table, patterns("[7, *]", "[1, 2]", "[*, > 5]", schema=schema)) == (table, 0)
+    assert apply_guard(table, patterns("[7, *]", "[1, 2]", "[*, [5, 7]]", schema=schema)) == (table, 0)
     assert apply_guard(table, patterns("[7, *]", schema=schema))[0] is table
     cases: list[tuple[list[str], list[int | None]]] = [
-        (["[*, >= 0]"], [3]),
+        (["[*, >= 0]"], []),
+        (["[*, > 5]"], [1, None]),  # NaN is the greatest of all
+        (["[*, <= inf]"], [3]),
         (["[*, *]"], []),
         (["[1, *]", "[3, *]"], [None]),
     ]
