@@ -238,13 +238,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("place", ["checkpoint/state", "out"])
 def test_disk_full_for_tasks(
-    spark: SparkSession, undisturbed: tuple[Path, Outcome], small_disk: Path, tmp_path: Path, place: str
+    spark: SparkSession,
+    undisturbed: tuple[Path, Outcome],
+    small_disk: Path,
+    tmp_path: Path,
+    place: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     """A real full disk below the state, then below the results."""
     source, expected = undisturbed
     home = tmp_path / "home"
-    (home / place).parent.mkdir(parents=True)
-    (home / place).symlink_to(small_disk)
+    (home / place).mkdir(parents=True)
+    subprocess.run(["mount", "--bind", str(small_disk), str(home / place)], check=True)
+    request.addfinalizer(lambda: subprocess.run(["umount", "-l", str(home / place)], check=True))
 
     def fill(point: str) -> None:
         if point == "planned":

@@ -21,6 +21,7 @@ from penstock.engine.answers import answer, refusal
 from penstock.engine.checkpoint import FORMAT, Checkpoint
 from penstock.engine.contract_record import read_contract
 from penstock.engine.control_log import ControlLog
+from penstock.engine.generation import records_of
 from penstock.engine.lock import is_held
 from penstock.engine.progress import Guard, Receipt, inside
 from penstock.engine.reservation import BESIDE_SINK
@@ -50,14 +51,15 @@ class Consumer:
     def at(cls, checkpoint: str | os.PathLike[str] | Storage) -> Consumer:
         """The consumer of the run with this checkpoint, or with its checkpoint beside the results in this folder."""
         storage = checkpoint if isinstance(checkpoint, Storage) else Storage.at(os.fspath(checkpoint))
-        if not storage.exists("meta.json") and storage.exists(f"{BESIDE_SINK}/meta.json"):
+        if not storage.exists("meta.json") and records_of(storage.within(BESIDE_SINK)).exists("meta.json"):
             storage = storage.within(BESIDE_SINK)
-        if not storage.exists("meta.json"):
+        records = records_of(storage)
+        if not records.exists("meta.json"):
             raise UserError(
                 f"'{storage.url}' is not the checkpoint of a run",
                 hint="name the folder that start(checkpoint=…) names, or the folder of the results",
             )
-        meta = unseal(storage.read("meta.json"), f"{storage.url}/meta.json")
+        meta = unseal(records.read("meta.json"), f"{records.url}/meta.json")
         if meta["format"] != FORMAT:
             raise CheckpointError(
                 f"checkpoint '{storage.url}' has format {meta['format']} (Penstock {meta['version']})",

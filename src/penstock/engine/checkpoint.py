@@ -16,12 +16,13 @@ A crash leaves either the old manifest or the new one. Files that no manifest na
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.algebra.plan import Plan
 from penstock.engine.fault import reach
+from penstock.engine.generation import records_of
 from penstock.engine.intact import Written
 from penstock.engine.names import (
     RECORD,
@@ -131,8 +132,14 @@ class Manifest:
 class Checkpoint:
     """Reads and writes the records of one checkpoint folder."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(
+        self, storage: Storage, records: Storage | None = None, guard: Callable[[], None] = lambda: None
+    ) -> None:
         self.storage = storage
+        #: Where the records are: in the same folder, or in that of a generation of it.
+        self.records = records_of(storage) if records is None else records
+        #: Raises if another run has taken over.
+        self.guard = guard
         self.warnings: list[str] = []
 
     def open(self, plan: Plan, buckets: int) -> int:
@@ -140,13 +147,13 @@ class Checkpoint:
         known = self.check(plan)
         if known is None:
             body = {"format": FORMAT, "version": __version__, "buckets": buckets, "plan": plan.describe()}
-            self.storage.write("meta.json", seal(body))
+            self.records.write("meta.json", seal(body))
         return buckets if known is None else known
 
     def check(self, plan: Plan) -> int | None:
         """Refuse a checkpoint that does not fit the plan, and change nothing. Its buckets, or None if it is new."""
         fresh = self.is_fresh
-        if not self.storage.exists("meta.json"):
+        if not self.records.exists("meta.json"):
             if fresh:
                 return None
             raise CheckpointError(
@@ -154,7 +161,7 @@ class Checkpoint:
                 hint="restore meta.json from a backup, or start with an empty checkpoint folder",
             )
         try:
-            meta = unseal(self.storage.read("meta.json"), f"{self.storage.url}/meta.json")
+            meta = unseal(self.records.read("meta.json"), f"{self.storage.url}/meta.json")
             if not isinstance(meta, dict) or not {"format", "version", "buckets", "plan"} <= meta.keys():
                 raise CheckpointError(f"{self.storage.url}/meta.json is not the record of a query")
         except CheckpointError as error:
@@ -224,14 +231,14 @@ class Checkpoint:
 
     def _manifest(self, epoch: int) -> Manifest:
         name = f"epochs/{epoch:06d}.commit.json"
-        made = Manifest.from_json(unseal(self.storage.read(name), name), name)
+        made = Manifest.from_json(unseal(self.records.read(name), name), name)
         if made.epoch != epoch:
             raise CheckpointError(f"{name} is the manifest of epoch {made.epoch}")
         return made
 
     def has_record(self, epoch: int) -> bool:
         """Whether there is a manifest of an epoch, whole or not."""
-        return self.storage.exists(f"epochs/{epoch:06d}.commit.json")
+        return self.records.exists(f"epochs/{epoch:06d}.commit.json")
 
     def plans_after(self, epoch: int) -> list[EpochPlan]:
         """The plans of later epochs that are whole."""
@@ -243,14 +250,14 @@ class Checkpoint:
         """Delete the plans of later epochs: they go on from something that will now come out differently."""
         for name in self._epochs("plan"):
             if _number(name) > after:
-                self.storage.delete(f"epochs/{name}")
+                self.records.delete(f"epochs/{name}")
 
     def plan_of(self, epoch: int) -> EpochPlan | None:
         name = f"epochs/{epoch:06d}.plan.json"
-        if not self.storage.exists(name):
+        if not self.records.exists(name):
             return None
         try:
-            plan = EpochPlan(**unseal(self.storage.read(name), name))
+            plan = EpochPlan(**unseal(self.records.read(name), name))
             check_names(plan.tables.values(), ("tables/",), name)
             check_plain(plan.heard.get("requests", ()), "", name)
         except ForeignNameError:
@@ -269,7 +276,7 @@ class Checkpoint:
             return {}
         name = f"snapshots/{epoch:06d}.json"
         try:
-            return unseal(self.storage.read(name), f"{self.storage.url}/{name}")
+            return unseal(self.records.read(name), f"{self.storage.url}/{name}")
         except (CheckpointError, FileNotFoundError):
             raise CheckpointError(
                 f"checkpoint '{self.storage.url}': {name} is missing or damaged",
@@ -277,16 +284,21 @@ class Checkpoint:
             ) from None
 
     def write_plan(self, plan: EpochPlan) -> None:
-        self.storage.write(f"epochs/{plan.epoch:06d}.plan.json", seal(plan.to_json()))
+        self.guard()
+        self.records.write(f"epochs/{plan.epoch:06d}.plan.json", seal(plan.to_json()))
         reach("planned")
+        self.guard()
 
     def write_snapshot(self, epoch: int, positions: dict[str, Any]) -> None:
-        self.storage.write(f"snapshots/{epoch:06d}.json", seal(positions))
+        self.records.write(f"snapshots/{epoch:06d}.json", seal(positions))
 
     def write_commit(self, manifest: Manifest) -> None:
         reach("commit")
-        self.storage.write(f"epochs/{manifest.epoch:06d}.commit.json", seal(manifest.to_json()))
+        self.guard()
+        self.records.write(f"epochs/{manifest.epoch:06d}.commit.json", seal(manifest.to_json()))
         reach("committed")
+        # Whoever takes over from now on finds this manifest, so what it names may be published.
+        self.guard()
 
     def retire(self, manifest: Manifest, gone: Iterable[str]) -> None:
         """Delete what no manifest within reach names any more: old records, and `gone`, runs dropped two epochs ago.
@@ -298,14 +310,14 @@ class Checkpoint:
             for name in gone:
                 self.storage.delete(name)
             if old >= 1:
-                self.storage.delete(f"epochs/{old:06d}.plan.json")
-                self.storage.delete(f"epochs/{old:06d}.commit.json")
+                self.records.delete(f"epochs/{old:06d}.plan.json")
+                self.records.delete(f"epochs/{old:06d}.commit.json")
         reach("retired")
 
     def retire_snapshots(self, newest: int) -> None:
         for name in self._snapshots():
             if _number(name) < newest - SNAPSHOT_EVERY:
-                self.storage.delete(f"snapshots/{name}")
+                self.records.delete(f"snapshots/{name}")
 
     def sweep(self, keep: set[str], manifest: Manifest) -> list[str]:
         """Delete every file of state and results that is not named in `keep`; returns their names.
@@ -314,27 +326,32 @@ class Checkpoint:
         """
         files = [name for folder in ("state", "results", "rehearsal") for name in self.storage.tree(folder)]
         orphans = [name for name in files if name not in keep and is_ours(name)]
-        for kind in ("plan", "commit"):
-            orphans += [f"epochs/{n}" for n in self._epochs(kind) if _number(n) <= manifest.epoch - KEEP]
+        old = [f"epochs/{n}" for kind in ("plan", "commit") for n in self._epochs(kind)]
+        old = [n for n in old if _number(n) <= manifest.epoch - KEEP]
         for name in self._snapshots():
             if not -SNAPSHOT_EVERY <= _number(name) - manifest.snapshot <= 0:
-                orphans.append(f"snapshots/{name}")
+                old.append(f"snapshots/{name}")
         # An inbox belongs to Spark's own query, and messages come from anywhere: they may be written right now.
         partial = [n for n in self.storage.tree() if is_partial(n) and not n.startswith("control/requests/")]
+        reach("sweep")
+        # Now, not before: if nobody has taken over, all that was listed is older than what somebody else may write.
+        self.guard()
         for name in (*orphans, *partial):
             self.storage.delete(name)
-        return orphans
+        for name in old:
+            self.records.delete(name)
+        return [*orphans, *old]
 
     def _epochs(self, kind: str) -> list[str]:
-        found = (m for n in self.storage.names("epochs") if (m := RECORD.fullmatch(n)) and m[2] == kind)
+        found = (m for n in self.records.names("epochs") if (m := RECORD.fullmatch(n)) and m[2] == kind)
         return sorted((m[0] for m in found), key=_number)
 
     def _snapshots(self) -> list[str]:
-        return [n for n in self.storage.names("snapshots") if SNAPSHOT.fullmatch(n)]
+        return [n for n in self.records.names("snapshots") if SNAPSHOT.fullmatch(n)]
 
 
 def _number(name: str) -> int:
-    return int(name.partition(".")[0])
+    return int(name.rpartition("/")[2].partition(".")[0])
 
 
 def named_by(manifest: Manifest) -> set[str]:

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from penstock.engine.generation import records_of
 from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError, UserError, encodable, shortly
 
@@ -48,8 +49,10 @@ def message(body: object) -> dict[str, Any]:
 class ControlLog:
     """Reads and writes the control folder of a checkpoint."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, records: Storage | None = None) -> None:
         self.storage = storage
+        #: Where versions are; messages wait in the checkpoint itself, whoever will read them.
+        self.records = records_of(storage) if records is None else records
         #: The messages that could not be read the last time.
         self.damaged: frozenset[str] = frozenset()
         #: Those that are whole, and no messages.
@@ -112,8 +115,8 @@ class ControlLog:
                 self.storage.delete(f"control/requests/{name}.json")
 
     def write(self, version: int, body: Mapping[str, Any]) -> None:
-        self.storage.make("control")
-        self.storage.write(f"control/{version:06d}.json", seal(dict(body)))
+        self.records.make("control")
+        self.records.write(f"control/{version:06d}.json", seal(dict(body)))
 
     def read(self, version: int) -> dict[str, Any]:
         """A version, from its own record or from the plan that was the first to name it."""
@@ -121,7 +124,7 @@ class ControlLog:
             return {}
         name = f"control/{version:06d}.json"
         try:
-            return unseal(self.storage.read(name), f"{self.storage.url}/{name}")
+            return unseal(self.records.read(name), f"{self.storage.url}/{name}")
         except (CheckpointError, FileNotFoundError):
             held = self._in_a_plan(version)
         if held is None:
@@ -132,18 +135,18 @@ class ControlLog:
         return held
 
     def _in_a_plan(self, version: int) -> dict[str, Any] | None:
-        for file in reversed(self.storage.names("epochs")):
+        for file in reversed(self.records.names("epochs")):
             if file.endswith(".plan.json") and not file.startswith("."):
                 with contextlib.suppress(CheckpointError, FileNotFoundError):
-                    plan = unseal(self.storage.read(f"epochs/{file}"), file)
+                    plan = unseal(self.records.read(f"epochs/{file}"), file)
                     if plan["control"] == version and plan.get("heard"):
                         held: dict[str, Any] = plan["heard"]
                         return held
         return None
 
     def versions(self) -> list[int]:
-        names = (n.removesuffix(".json") for n in self.storage.names("control") if n.endswith(".json"))
+        names = (n.removesuffix(".json") for n in self.records.names("control") if n.endswith(".json"))
         return sorted(int(n) for n in names if n.isdigit())
 
     def delete(self, version: int) -> None:
-        self.storage.delete(f"control/{version:06d}.json")
+        self.records.delete(f"control/{version:06d}.json")

@@ -135,7 +135,9 @@ class Driver:
             i: open_reader(s, self.inboxes.get(i)) for i, s in self.sources.items()
         }
         self.unread.tell(self.readers)
-        self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings)
+        # Who has taken over must not rely on a snapshot that the run before it may still delete.
+        salt = "" if self.checkpoint.records == self.checkpoint.storage else self.checkpoint.records.base
+        self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings, salt)
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
         #: What operators that pace let pass in the next epoch: as it stood when this one was punctuated.
@@ -144,7 +146,8 @@ class Driver:
         self.behind: dict[str, tuple[Pattern, ...]] = {}
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
         self.gone: list[str] = []
-        self.feedback = Listening(self.plan, self.checkpoint.storage, self.checkpoint.warnings)
+        written = self.checkpoint.storage, self.checkpoint.warnings, self.checkpoint.records
+        self.feedback = Listening(self.plan, *written)
         self.planned = 0
         self._only_heard = False
         self._to_drop: Places = {}
@@ -212,11 +215,15 @@ class Driver:
         self.feedback.sweep(before.control if before is not None else self.manifest.control)
         orphans = self.checkpoint.sweep(keep | spare, self.manifest)
         if self.tables:
-            orphans += self.table_keeper.sweep(self.checkpoint.storage, self.checkpoint.tables_named())
+            orphans += self._sweep_tables()
         for target in self.targets.values():
-            orphans += target.sweep(keep, self.manifest.epoch)
+            orphans += target.sweep(keep, self.manifest.epoch, self.checkpoint.guard)
         self.gone = sorted(n for n in spare if n.startswith(("state/", "results/")))
         return orphans
+
+    def _sweep_tables(self) -> list[str]:
+        named = self.checkpoint.tables_named()
+        return self.table_keeper.sweep(self.checkpoint.storage, named, self.checkpoint.guard)
 
     # --- one epoch ----------------------------------------------------------------------------------------------
 
@@ -508,7 +515,7 @@ class Driver:
         if begun.snapshots is not None:
             self.checkpoint.retire_snapshots(epoch)
             if self.tables:
-                self.table_keeper.sweep(self.checkpoint.storage, self.checkpoint.tables_named())
+                self._sweep_tables()
         staged = [o.staged for o in before.outputs if o.staged.startswith("results/")]
         self.gone = [*sorted(run_names(before.units) - run_names(units)), *(r.name for r in wasted), *staged]
         self._discard_inboxes(begun)
@@ -540,6 +547,7 @@ class Driver:
                 self.read_before[node_id] = [Split.from_json(s) for s in begun.plan.splits.get(node_id, ())]
 
     def _publish(self, manifest: Manifest) -> None:
+        self.checkpoint.guard()
         for name, target in self.targets.items():
             target.publish(manifest.epoch, [o for o in manifest.outputs if o.sink == name], self.spark)
         reach("published")

@@ -32,9 +32,11 @@ Issued = dict[str, Any]
 class Listening:
     """The feedback of one run."""
 
-    def __init__(self, plan: Plan, storage: Storage, warnings: list[str] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, storage: Storage, warnings: list[str] | None = None, records: Storage | None = None
+    ) -> None:
         self.plan = plan
-        self.log = ControlLog(storage)
+        self.log = ControlLog(storage, records)
         self.nodes = {n.id: n for n in plan.nodes}
         self.guards = Guards(plan)
         self.version = 0

@@ -1,7 +1,8 @@
 """One run per checkpoint.
 
 On a local disk the lock is the operating system's: it vanishes with the process, however that dies. Elsewhere it is
-a lease, a small record renewed while the run lives; a lease that has not been renewed for its term is void.
+a lease, a small record renewed while the run lives; a lease that has not been renewed for its term is void. A lease
+keeps two runs from starting; that one which slept does no harm is the business of `generation`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ import uuid
 from pathlib import Path
 from typing import IO, Any
 
+from penstock.engine.generation import Generation, TakenOverError, records_of, take
 from penstock.engine.storage import Storage
 from penstock.errors import CheckpointError
 
 TERM = 60.0
 #: Who asks whether a run is there holds the lock for a moment: so long is waited for that.
 MOMENT = 0.05
+#: Two runs that start at once: so long the one that wrote first waits to see whether another one wrote after it.
+MEETING = 0.2
 
 
 class Lock:
@@ -33,12 +37,27 @@ class Lock:
         self.owner = {"host": socket.gethostname(), "process": os.getpid(), "token": uuid.uuid4().hex}
         self._file: IO[str] | None = None
         self._released = threading.Event()
+        self._generation: Generation | None = None
 
     def acquire(self) -> None:
         if self.storage.local:
             self._acquire_local()
         else:
             self._acquire_lease()
+        self._generation = take(self.storage)
+        if not self.storage.local:
+            # In a thread of its own: an epoch may take longer than the term.
+            threading.Thread(target=self._keep_renewing, name="penstock-lease", daemon=True).start()
+
+    @property
+    def records(self) -> Storage:
+        """Where the holder of the lock keeps its records."""
+        return self._generation.records if self._generation is not None else records_of(self.storage)
+
+    @property
+    def generation(self) -> str:
+        """The name of the holder's turn; empty where there are no turns."""
+        return self._generation.name if self._generation is not None else ""
 
     def _acquire_local(self) -> None:
         path = Path(self.storage.path("lock"))
@@ -66,21 +85,22 @@ class Lock:
 
     def _acquire_lease(self) -> None:
         lease = self._lease()
-        if lease and time.time() - float(lease["renewed"]) < TERM:
+        if _is_fresh(lease):
             raise self._taken(json.dumps(lease))
         self._write_lease()
-        time.sleep(0.2)  # Two runs that both found a void lease: the later writer wins, the other one sees it here.
+        time.sleep(MEETING)  # Two runs that both found a void lease: the later writer wins, the other one sees it here.
         if not self._holds():
             raise self._taken("another run that started at the same moment")
-        # In a thread of its own: an epoch may take longer than the term.
-        threading.Thread(target=self._keep_renewing, name="penstock-lease", daemon=True).start()
 
     def _keep_renewing(self) -> None:
         while not self._released.wait(TERM / 4):
-            with contextlib.suppress(CheckpointError, OSError):
-                if not self._holds():
-                    return
+            try:
+                self.check()
                 self._write_lease()
+            except TakenOverError:
+                return
+            except (CheckpointError, OSError):
+                continue  # The network, perhaps: there is time until the term is over.
 
     def _write_lease(self) -> None:
         self.storage.write("lease.json", json.dumps({**self.owner, "renewed": time.time()}).encode())
@@ -92,9 +112,20 @@ class Lock:
         return _read_lease(self.storage)
 
     def check(self) -> None:
-        """Called once per epoch: a run that was asleep for longer than the term may have been replaced."""
-        if not self.storage.local and (lease := self._lease()) and lease["token"] != self.owner["token"]:
-            raise self._taken(json.dumps(lease))
+        """Called before and after whatever counts: a run that was asleep for longer than the term may be replaced."""
+        if self._generation is not None:
+            self._generation.check()
+
+    def cause_of(self, error: BaseException) -> BaseException:
+        """What fails after another run has taken over fails because of that, whatever it looks like."""
+        if isinstance(error, Exception):
+            try:
+                self.check()
+            except TakenOverError as taken:
+                return taken
+            except Exception:
+                return error
+        return error
 
     def release(self) -> None:
         self._released.set()
@@ -125,8 +156,7 @@ def is_held(storage: Storage) -> bool:
     False
     """
     if not storage.local:
-        lease = _read_lease(storage)
-        return bool(lease) and time.time() - float(lease["renewed"]) < TERM
+        return _is_fresh(_read_lease(storage))
     try:
         with Path(storage.path("lock")).open() as file:
             return not _flock(file, fcntl.LOCK_SH)
@@ -146,5 +176,10 @@ def _flock(file: IO[str], how: int) -> bool:
 def _read_lease(storage: Storage) -> dict[str, Any]:
     try:
         return dict(json.loads(storage.read("lease.json")))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, TypeError):
         return {}  # None, or one that is just being written.
+
+
+def _is_fresh(lease: dict[str, Any]) -> bool:
+    renewed = lease.get("renewed")
+    return isinstance(renewed, int | float) and time.time() - renewed < TERM

@@ -71,17 +71,20 @@ def reserve(
         _make(storage, settings.checkpoint_mode)
         lock.acquire()
         refuse_links(storage)
-        records = Checkpoint(storage)
+        for each in targets.values():
+            each.records = lock.records
+        records = Checkpoint(storage, lock.records)
         records.check(plan)  # Before any folder is claimed in its name.
         _look_at_sources(plan)
         identity = _identity(storage)
         for each in targets.values():
             each.claim(identity, fresh=records.is_fresh)
-    except BaseException:
+    except BaseException as error:
+        cause = lock.cause_of(error)
         lock.release()
         if temporary:
             shutil.rmtree(checkpoint, ignore_errors=True)
-        raise
+        raise cause from None if cause is error else error
     return Reservation(plan, storage, lock, targets, temporary)
 
 
@@ -121,7 +124,9 @@ def _look_at_sources(plan: Plan) -> None:
 def _identity(storage: Storage) -> str:
     """The name a checkpoint goes by in the folders it writes to."""
     if not storage.exists("identity.json"):
-        storage.write("identity.json", seal({"id": uuid.uuid4().hex}))
+        # Where two runs may write it at once, both must write the same.
+        name = uuid.uuid4() if storage.local else uuid.uuid5(uuid.NAMESPACE_URL, storage.url)
+        storage.write("identity.json", seal({"id": name.hex}))
     try:
         return str(unseal(storage.read("identity.json"), "identity.json")["id"])
     except (CheckpointError, KeyError) as error:

@@ -125,7 +125,7 @@ class Run(Talking):
             self.driver = Driver(
                 self._plan,
                 spark,
-                Checkpoint(storage),
+                Checkpoint(storage, self._held.lock.records, self._held.lock.check),
                 self._targets,
                 settings,
                 bounded=trigger.bounded,
@@ -143,10 +143,11 @@ class Run(Talking):
                 admission.record(storage)
                 self.warnings.extend(admission.warnings)
         except BaseException as error:
+            cause = self._held.lock.cause_of(error)
             self._release()
-            if is_spark_failure(error):
+            if cause is error and is_spark_failure(error):
                 raise explain_failure(error) from error
-            raise
+            raise cause from None if cause is error else error
         self._thread = threading.Thread(target=self._loop, name="penstock-epochs", daemon=True)
         self._thread.start()
 
@@ -185,7 +186,7 @@ class Run(Talking):
                     self.driver.hurried = left <= 0
                     self._stop.wait(max(0.0, left))
         except BaseException as error:
-            self._error = error
+            self._error = self._held.lock.cause_of(error)
         finally:
             with contextlib.suppress(Exception):
                 self.driver.close()

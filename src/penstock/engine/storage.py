@@ -142,8 +142,7 @@ class Storage:
             if self.local:
                 self._write_local(name, data, sync and self.durable)
             else:
-                with self.filesystem.open_output_stream(self.path(name)) as stream:
-                    stream.write(data)
+                self._write_remote(name, data)
         reach(f"written {name}")
 
     @contextmanager
@@ -155,6 +154,16 @@ class Storage:
                 f"cannot write {self.path(name)}: {error}",
                 hint="free space or fix access there, then start again: nothing is lost",
             ) from error
+
+    def _write_remote(self, name: str, data: bytes) -> None:
+        path = self.path(name)
+        try:
+            stream = self.filesystem.open_output_stream(path)
+        except FileNotFoundError:  # Object stores need no folders; others do.
+            self.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            stream = self.filesystem.open_output_stream(path)
+        with stream:
+            stream.write(data)
 
     def _write_local(self, name: str, data: bytes, sync: bool) -> None:
         # Plain strings: this is done several times in each epoch.

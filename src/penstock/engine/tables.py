@@ -14,7 +14,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -64,8 +64,10 @@ class TableKeeper:
     after a start. `warnings` tells of tables that were left as they were, each trouble once.
     """
 
-    def __init__(self, tables: Mapping[str, Table], warnings: list[str] | None = None) -> None:
+    def __init__(self, tables: Mapping[str, Table], warnings: list[str] | None = None, salt: str = "") -> None:
         self.tables = dict(tables)
+        #: What goes into the names of snapshots besides their content.
+        self.salt = salt
         self.warnings: list[str] = [] if warnings is None else warnings
         self._kept = {name: Kept() for name in self.tables}
 
@@ -95,10 +97,13 @@ class TableKeeper:
         """The files that must stay: snapshots named by the given plans, and those of now."""
         return {s for names in named for s in names.values()} | set(self._names().values())
 
-    def sweep(self, storage: Storage, named: Iterable[Mapping[str, str]]) -> list[str]:
+    def sweep(
+        self, storage: Storage, named: Iterable[Mapping[str, str]], guard: Callable[[], None] = lambda: None
+    ) -> list[str]:
         """Delete the snapshots that none of the given plans names; returns their names."""
         live = self.live(named)
         gone = [n for n in storage.tree("tables") if n not in live and is_ours(n)]
+        guard()
         for name in gone:
             storage.delete(name)
         return gone
@@ -114,7 +119,7 @@ class TableKeeper:
             # Noted first: a frame that cannot be collected is not asked again at once.
             self._kept[table.name] = replace(kept, read_at=now)
             rows = collect(table, table.reader)
-            return Kept(write_snapshot(storage, table, prepare(table, rows)), read_at=now)
+            return Kept(write_snapshot(storage, table, prepare(table, rows), self.salt), read_at=now)
         assert table.reader is not None
         look = look_at(table, table.reader)
         if look == kept.look and kept.snapshot is not None:
@@ -135,7 +140,7 @@ class TableKeeper:
                     return kept
                 if attempt == TRIES:
                     raise
-        return Kept(write_snapshot(storage, table, prepare(table, rows)), look)
+        return Kept(write_snapshot(storage, table, prepare(table, rows), self.salt), look)
 
     def _complain(self, table: Table, kept: Kept, error: PenstockError) -> Kept:
         said = f"{_about(table, error)}: it stays as it was"
@@ -248,13 +253,15 @@ _open: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
 _lock = threading.Lock()
 
 
-def write_snapshot(storage: Storage, table: Table, prepared: pa.Table) -> str:
+def write_snapshot(storage: Storage, table: Table, prepared: pa.Table, salt: str = "") -> str:
     """Store prepared rows under a name made of their content; the same content is stored once."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, prepared.schema) as writer:
         writer.write_table(prepared.combine_chunks(), max_chunksize=1 << 20)
     data = sink.getvalue()
-    name = f"tables/{table.name}/{hashlib.sha256(data).hexdigest()[:24]}.arrow"
+    digest = hashlib.sha256(data)
+    digest.update(salt.encode())
+    name = f"tables/{table.name}/{digest.hexdigest()[:24]}.arrow"
     if not storage.exists(name) or storage.size(name) != data.size:
         storage.write(name, data.to_pybytes())
     return name

@@ -23,6 +23,7 @@ import cloudpickle
 
 from penstock.algebra.operator import Source
 from penstock.algebra.source import Inbox
+from penstock.engine.generation import records_of
 from penstock.engine.sink import Target
 from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.source.read import read
@@ -150,7 +151,7 @@ def _ship_with_query(names: set[str], folder: Path) -> None:
 
 def check_sources(query: Stream, checkpoint: str | None = None, *, bounded: bool = True) -> None:
     """Look at the first row of every source, so that a wrong path is reported now and not after Spark has started."""
-    if checkpoint is not None and Storage.at(checkpoint).exists("meta.json"):
+    if checkpoint is not None and records_of(Storage.at(checkpoint)).exists("meta.json"):
         return  # What has been read already may be gone by now, rightly.
     for node in query.plan.sources:
         source = node.operator

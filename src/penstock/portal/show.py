@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.schema import Schema
 from penstock.engine.checkpoint import Checkpoint, Manifest
+from penstock.engine.generation import records_of
 from penstock.engine.keep import live_rows
 from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.source.ticks import from_tick
@@ -69,16 +70,17 @@ class Snapshot:
     def open(cls, path: str) -> Snapshot:
         """The newest manifest of a checkpoint folder, or of the one that a sink's folder keeps beside its results."""
         storage = Storage.at(path)
-        if not storage.exists("meta.json") and storage.exists(f"{BESIDE_SINK}/meta.json"):
+        if not storage.exists("meta.json") and records_of(storage.within(BESIDE_SINK)).exists("meta.json"):
             storage = storage.within(BESIDE_SINK)
         if not storage.exists(""):
             raise UserError(f"checkpoint '{path}' does not exist", hint="name the folder given as --checkpoint")
-        if not storage.exists("meta.json"):
+        records = records_of(storage)
+        if not records.exists("meta.json"):
             raise UserError(
                 f"'{path}' is not a checkpoint: it has no meta.json",
                 hint="name the folder given as --checkpoint, or the folder of a file sink",
             )
-        meta = unseal(storage.read("meta.json"), f"{storage.url}/meta.json")
+        meta = unseal(records.read("meta.json"), f"{records.url}/meta.json")
         manifest = again(lambda: Checkpoint(storage).latest())
         if manifest is None:
             raise UserError(

@@ -11,6 +11,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -101,6 +102,8 @@ class BoundTarget:
     """A target of one run: what tasks write to, and what the driver does after a commit."""
 
     staging: Staging
+    #: Where it notes what it has done: with the records of the run.
+    records: Storage
 
     def claim(self, checkpoint_id: str, *, fresh: bool = False) -> None:
         """Refuse a place that holds the results of another checkpoint; or any, if nothing has been published yet."""
@@ -108,7 +111,7 @@ class BoundTarget:
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
         raise NotImplementedError
 
-    def sweep(self, keep: set[str], epoch: int) -> list[str]:
+    def sweep(self, keep: set[str], epoch: int, guard: Callable[[], None] = lambda: None) -> list[str]:
         """Delete what crashed epochs left, and results published by epochs after `epoch`, which never happened.
 
         Only what this checkpoint's records name, or what lies in its own staging folder under a name of its own.
@@ -130,7 +133,7 @@ class FileTarget(Target):
         storage = Storage.at(self.path, checkpoint.durable)
         if storage.local and storage.filesystem.get_file_info(storage.base).is_file:
             raise UserError(f"sink '{self.path}' is a file", hint="name a folder")
-        return FolderTarget(Staging(sink, storage, STAGING, self.format), Published(checkpoint, sink))
+        return FolderTarget(Staging(sink, storage, STAGING, self.format), checkpoint)
 
     @property
     def home(self) -> str:
@@ -141,10 +144,14 @@ class FileTarget(Target):
 
 
 class FolderTarget(BoundTarget):
-    def __init__(self, staging: Staging, published: Published) -> None:
+    def __init__(self, staging: Staging, records: Storage) -> None:
         self.staging = staging
         self.storage = staging.storage
-        self.published = published
+        self.records = records
+
+    @cached_property
+    def published(self) -> Published:
+        return Published(self.records, self.staging.sink)
 
     def claim(self, checkpoint_id: str, *, fresh: bool = False) -> None:
         where = f"sink '{self.storage.url}'"
@@ -181,7 +188,7 @@ class FolderTarget(BoundTarget):
         staged = [o for o in outputs if self.storage.exists(o.staged)]
         for output in staged:
             self._refuse_foreign(epoch, output)
-        if staged:
+        if outputs:
             self.published.note(epoch, (o.final for o in outputs))
         for output in outputs:
             reach(f"publish {output.final}")
@@ -208,9 +215,10 @@ class FolderTarget(BoundTarget):
                 hint=f"move it away and start again: the results of epoch {epoch} are kept until then",
             )
 
-    def sweep(self, keep: set[str], epoch: int) -> list[str]:
+    def sweep(self, keep: set[str], epoch: int, guard: Callable[[], None] = lambda: None) -> list[str]:
         orphans = [n for n in self.storage.tree(STAGING) if n not in keep and is_ours(n)]
         orphans += [n for n in self.published.after(epoch) if self.storage.exists(n)]
+        guard()
         for name in orphans:
             self.storage.delete(name)
         return orphans
@@ -243,7 +251,7 @@ class DriverTarget(BoundTarget):
     ) -> None:
         self.function = function
         self.form = form
-        self.checkpoint = checkpoint
+        self.checkpoint = self.records = checkpoint
         self.sink = sink
         # Spark reads Parquet; for everything else Arrow files are cheaper.
         self.staging = Staging(sink, checkpoint, "results", "parquet" if form == "spark" else "arrow")
@@ -256,7 +264,7 @@ class DriverTarget(BoundTarget):
             self._delivered = 0
             # A note that is torn says as much as none: the epoch is delivered again, under the same id.
             with contextlib.suppress(CheckpointError, FileNotFoundError):
-                self._delivered = int(unseal(self.checkpoint.read(self._note), self._note)["epoch"])
+                self._delivered = int(unseal(self.records.read(self._note), self._note)["epoch"])
         return self._delivered
 
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
@@ -278,7 +286,7 @@ class DriverTarget(BoundTarget):
                 hint="mend it and start again: the epoch is committed and will be delivered again under the same id",
             ) from error
         reach("delivered")
-        self.checkpoint.write(self._note, seal({"epoch": epoch}))
+        self.records.write(self._note, seal({"epoch": epoch}))
         self._delivered = epoch
 
     def _read(self, epoch: int, output: Output) -> pa.Table:
