@@ -84,7 +84,9 @@ def reserve(
         lock.release()
         if temporary:
             shutil.rmtree(checkpoint, ignore_errors=True)
-        raise cause from None if cause is error else error
+        if cause is not error:
+            raise cause from error
+        raise
     return Reservation(plan, storage, lock, targets, temporary)
 
 

@@ -147,7 +147,9 @@ class Run(Talking):
             self._release()
             if cause is error and is_spark_failure(error):
                 raise explain_failure(error) from error
-            raise cause from None if cause is error else error
+            if cause is not error:
+                raise cause from error
+            raise
         self._thread = threading.Thread(target=self._loop, name="penstock-epochs", daemon=True)
         self._thread.start()
 
