@@ -47,7 +47,11 @@ class ViolationError(UserError):
     """An event that breaks a promise of its stream, on a stream whose policy is `fail`."""
 
 
-class OverflowingError(UserError):
+class FailingError(UserError):
+    """An expression that has no answer to a value: a text that is no number, a division by zero, an overflow."""
+
+
+class OverflowingError(FailingError):
     """A number too large for its type. A wrong number is never delivered instead."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from penstock.algebra.restriction import (
 )  # fmt: skip
 from penstock.algebra.schema import Schema
 from penstock.algebra.window import TimeWindow, Window
+from penstock.errors import FailingError
 from penstock.reference.bucket import Bucket, Times, complete_landmarks, complete_windows
 from penstock.reference.item import Event, events
 
@@ -78,6 +80,10 @@ def test_complete_landmarks(every: int, origin: int, grain: int, given_: list[Re
 def test_windows_of_an_event(window: TimeWindow, tick: int) -> None:
     operator = Stream(Source((), Schema.parse("ts int", "ts"), name="s")).window(window).operator
     assert isinstance(operator, operators.Bucket)
+    if tick % window.granularity:
+        with pytest.raises(FailingError, match="off the grid"):
+            Bucket(operator).on_event(Event({"ts": tick}))
+        return
     found = [e["window_start"] for e in events(Bucket(operator).on_event(Event({"ts": tick})))]
     lattice = [s for s in DOMAIN if (s - window.origin) % window.slide == 0]
     assert found == [s for s in lattice if s <= tick < s + window.size]

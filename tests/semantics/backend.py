@@ -61,7 +61,7 @@ def on_reference(case: Case) -> Outcome:
     result = interpret(case.stream().plan, {f.name: f.arrivals() for f in case.feeds}, traced=False)
     for node, items in result.streams.items():
         assert not breaches(items), f"{node} breaks its word"
-    letters = sorted(((d.source, d.kind, d.row["id"]) for d in result.dead_letters), key=repr)
+    letters = sorted(((d.source, d.kind, d.row.get("id")) for d in result.dead_letters), key=repr)
     return Outcome(events(result.outputs), letters, sum(len(s) for s in result.states.values()))
 
 
@@ -189,7 +189,7 @@ def _driver(
 
 def _letters(home: Path) -> list[tuple[str, str, Any]]:
     found = [r for p in (home / "checkpoint" / "dead_letters").glob("part-*") for r in pq.read_table(p).to_pylist()]
-    return sorted(((r["stream"], r["reason"], json.loads(r["event"])["id"]) for r in found), key=repr)
+    return sorted(((r["stream"], r["reason"], json.loads(r["event"]).get("id")) for r in found), key=repr)
 
 
 def same(left: Any, right: Any, tolerance: float = 1e-12, absolute: float = 0.0) -> bool:

@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.algebra.expression import Expression
+from penstock.algebra.fallible import Fallible
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.types import type_text
 from penstock.errors import UserError, did_you_mean, nearest
@@ -64,6 +65,8 @@ Hint: use avg(speed), or min and max
     partials: tuple[Partial, ...]
     final_sql: str
     columns: frozenset[str]
+    #: What may fail on an event: arguments, and conditions of FILTER.
+    tried: tuple[Fallible, ...] = ()
 
     @classmethod
     def parse(
@@ -97,7 +100,9 @@ Hint: use avg(speed), or min and max
         if not reader.values:
             raise reader.not_an_aggregate(rest)
         final, type_ = reader.final(rest, keys)
-        return cls(name, text.strip(), type_, tuple(reader.partials), final, frozenset(reader.columns))
+        return cls(
+            name, text.strip(), type_, tuple(reader.partials), final, frozenset(reader.columns), tuple(reader.tried)
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,8 @@ class _Reader:
         self.partials: list[Partial] = []
         self.values: list[_Value] = []
         self.columns: set[str] = set()
+        self.tried: list[Fallible] = []
+        self.keep: str | None = None
 
     def read(self, node: exp.Expression) -> _Value:
         name = _function(node)
@@ -162,12 +169,10 @@ class _Reader:
         arguments = list(node.expressions) if isinstance(node, exp.Anonymous) else _arguments(node)
         arguments = self._checked(name, arguments)
         condition = next((p.expression.this for p in _wrappers(node) if isinstance(p, exp.Filter)), None)
-        keep = None
+        self.keep = None
         if condition is not None:
-            parsed = Expression.predicate(condition.sql("spark"), self.schema, where=self.where)
-            keep = parsed.sql
-            self.columns |= parsed.columns
-        return _FUNCTIONS[name](self, arguments, keep)
+            self.keep = self.condition(condition).sql
+        return _FUNCTIONS[name](self, arguments, self.keep)
 
     def _checked(self, name: str, arguments: list[exp.Expression]) -> list[exp.Expression]:
         """The right number of arguments; DISTINCT only where it changes nothing or can be computed."""
@@ -211,8 +216,17 @@ class _Reader:
         return UserError(f"{self.where}: '{self.text}' aggregates nothing", hint="write it like avg(speed) or count(*)")
 
     def argument(self, node: exp.Expression) -> Expression:
-        parsed = Expression.parse(node.sql("spark"), self.schema, where=self.where)
+        return self._asked(Expression.parse(node.sql("spark"), self.schema, where=self.where))
+
+    def condition(self, node: exp.Expression) -> Expression:
+        return self._asked(Expression.predicate(node.sql("spark"), self.schema, where=self.where))
+
+    def _asked(self, parsed: Expression) -> Expression:
+        """An expression over single events. It is asked only of those that FILTER keeps: on others it cannot fail."""
         self.columns |= parsed.columns
+        if parsed.can_fail and self.keep is not None:
+            parsed = replace(parsed, sql=_if(parsed.sql, self.keep))
+        self.tried += [t for t in parsed.tried if t not in self.tried]
         return parsed
 
     def add(self, type_: pa.DataType, partial: str, merge: str, *, is_float_sum: bool = False) -> str:
@@ -273,8 +287,7 @@ def _count_distinct(r: _Reader, arguments: list[exp.Expression], keep: str | Non
 
 
 def _count_if(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
-    condition = Expression.predicate(arguments[0].sql("spark"), r.schema, where=r.where)
-    r.columns |= condition.columns
+    condition = r.condition(arguments[0])
     both = condition.sql if keep is None else f"({condition.sql}) AND ({keep})"
     column = r.add(pa.int64(), f"count(*) FILTER (WHERE {both})", "CAST(sum({p}) AS BIGINT)")
     return _Value(column, pa.int64())

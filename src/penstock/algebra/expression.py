@@ -23,6 +23,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
 
+from penstock.algebra.fallible import Fallible, can_fail, in_order
 from penstock.algebra.schema import Schema
 from penstock.algebra.types import duckdb_type, parse_type, type_text
 from penstock.errors import UserError, did_you_mean, nearest
@@ -87,6 +88,8 @@ There are: ts, segment, speed
     columns: frozenset[str]
     type: pa.DataType
     schema: Schema = field(repr=False)
+    #: Whether there may be values on which it fails; in doubt, yes.
+    can_fail: bool = field(default=True, repr=False)
 
     @classmethod
     def parse(cls, text: str, schema: Schema, *, where: str = "expression") -> Expression:
@@ -94,15 +97,20 @@ There are: ts, segment, speed
         tree = _parse(text, where)
         _refuse(tree, text, where)
         columns = _resolve(tree, schema, text, where)
-        tree = _keep_spark_semantics(tree, schema)
+        tree = in_order(_keep_spark_semantics(tree, schema), schema)
+        risky = can_fail(tree, schema)
         try:
             sql = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except UnsupportedError as error:
             raise UserError(f"{where}: '{text}' cannot be computed: {str(error).splitlines()[0]}") from None
         sql, t = _typed(sql, schema, text, where)
-        return cls(
-            text.strip(), sql, columns, t, schema.select(n for n in schema.names if n in columns) if columns else schema
-        )
+        used = schema.select(n for n in schema.names if n in columns) if columns else schema
+        return cls(text.strip(), sql, columns, t, used, risky)
+
+    @property
+    def tried(self) -> tuple[Fallible, ...]:
+        """What to look at when something has failed: itself, if it can."""
+        return (Fallible(self.text, self.sql),) if self.can_fail else ()
 
     @classmethod
     def predicate(cls, text: str, schema: Schema, *, where: str = "predicate") -> Expression:

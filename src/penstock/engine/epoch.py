@@ -380,6 +380,7 @@ class Driver:
             sweeps=guards.sweeps,
             preferred=guards.preferred,
             floors=begun.plan.floors,
+            on_error=self.settings.on_error,
             groups=self.buckets if self.pipeline.labours or size >= SMALLEST_TASK or state_rows >= SMALL_STATE else 1,
             fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
         )

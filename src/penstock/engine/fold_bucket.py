@@ -6,6 +6,7 @@ The kernel (`kernels.fold`) decides on rows; here it is decided on files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from penstock.algebra.pattern import Pattern
 from penstock.engine.pipeline import Exchange
 from penstock.engine.state import Change, Run, UnitKey, read_run, write_run
+from penstock.engine.watch import Watch
 from penstock.kernels.doomed import doomed_groups
 from penstock.kernels.fold import fold, frontier_of, is_tickable, tick, ticks
 
@@ -24,15 +26,27 @@ UNIT_WINDOWS = 1024
 
 
 def fold_bucket(
-    job: Job, merging: Merge, exchange: Exchange, bucket: int, delta: list[pa.Table], report: Report
+    job: Job, merging: Merge, exchange: Exchange, bucket: int, delta: list[pa.Table], report: Report, watch: Watch
 ) -> pa.Table:
-    """Fold parcels of an aggregate into its state in one bucket: purge, close, keep the rest; what has closed."""
+    """Fold parcels of an aggregate into its state in one bucket: purge, close, keep the rest; what has closed.
+
+    A group without an answer (its sum is too large for its type) becomes a dead letter, and its state goes.
+    """
+    exchange = replace(exchange, kernel=exchange.kernel.noting())
+    found = _fold(job, merging, exchange, bucket, delta, report, watch)
+    watch.failed(exchange.id, exchange.kernel.output_schema, exchange.kernel.failed or ())
+    return found
+
+
+def _fold(
+    job: Job, merging: Merge, exchange: Exchange, bucket: int, delta: list[pa.Table], report: Report, watch: Watch
+) -> pa.Table:
     assert job.checkpoint is not None
     closers = merging.closers.get(exchange.id, ())
     if exchange.by_count or exchange.landmark:
         from penstock.engine.special import fold_special
 
-        return fold_special(job, merging, exchange, bucket, delta, closers, report)
+        return fold_special(job, merging, exchange, bucket, delta, closers, report, watch)
     stored: list[tuple[str, pa.Table]] = []
     keys: dict[str, UnitKey] = {}
     purged = job.purges.get(f"{exchange.id}:groups", ())

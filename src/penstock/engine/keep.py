@@ -11,15 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.feedback import Feedback, Intent
+from penstock.algebra.join import Join
 from penstock.algebra.meet import fitted
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import one_of
+from penstock.algebra.schema import Attribute, Schema
 from penstock.engine.pipeline import Keeper, port_name
 from penstock.engine.state import Change, UnitKey, read_marks, read_run, write_run, write_table
+from penstock.engine.watch import Watch
 from penstock.kernels.fold import matching
 from penstock.kernels.join import JoinKernel
 from penstock.kernels.multijoin import MultiJoinKernel
 from penstock.kernels.queue import QueueKernel, shares
+from penstock.kernels.rows_join import RowsJoinKernel
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 
 #: Keys that an impatient join names in one epoch and bucket.
@@ -30,7 +34,13 @@ if TYPE_CHECKING:
 
 
 def step_bucket(
-    job: Job, merging: Merge, keeper: Keeper, bucket: int, fresh: Sequence[pa.Table | None], report: Report
+    job: Job,
+    merging: Merge,
+    keeper: Keeper,
+    bucket: int,
+    fresh: Sequence[pa.Table | None],
+    report: Report,
+    watch: Watch,
 ) -> pa.Table | None:
     """Fold rows into state and carry out orders; the results, if there are any."""
     orders = merging.orders[keeper.id]
@@ -50,10 +60,14 @@ def step_bucket(
     kernel = keeper.kernel
     if isinstance(kernel, JoinKernel | MultiJoinKernel):
         kernel = kernel.lazily(job.laziness)
+    if isinstance(kernel, JoinKernel | RowsJoinKernel):
+        kernel = kernel.noting()
     elif isinstance(kernel, QueueKernel):
         kernel = kernel.taking(_turns(job, merging, keeper.id, kernel.most)[bucket])
         kernel = kernel.preferring(job.preferred.get(keeper.id, ()))
     step = kernel.step(fresh, [[r for r in runs if r.rows.num_rows] for runs in held], orders)
+    if isinstance(kernel, JoinKernel | RowsJoinKernel) and kernel.failed:
+        watch.failed(keeper.id, pair_schema(kernel.join), kernel.failed)
     if held is not before:
         step = _rewritten(step, before, held)
     _store(job, keeper, bucket, step, keys, report)
@@ -66,6 +80,11 @@ def step_bucket(
     for name, count in step.counts.items():
         report.work[f"{keeper.id} {name}"] = report.work.get(f"{keeper.id} {name}", 0) + count
     return step.output if step.output.num_rows else None
+
+
+def pair_schema(join: Join) -> Schema:
+    """The attributes of a pair of events, under the names a residual predicate knows them by."""
+    return Schema(tuple(Attribute(n, join.inputs[side].schema.type_of(a)) for side, a, n in join.pair))
 
 
 def _turns(job: Job, merging: Merge, queue: str, budget: int) -> list[int]:

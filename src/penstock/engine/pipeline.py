@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import pyarrow as pa
 
+from penstock.algebra.expression import Expression
 from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.looked_at import looked_at
 from penstock.algebra.operator import (
     Aggregate,
     Bucket,
@@ -36,32 +39,42 @@ from penstock.algebra.operator import (
     Source,
     Top,
     Union,
+    carried,
 )
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.schema import Schema
 from penstock.algebra.source import Inbox
 from penstock.algebra.table import TableJoin
+from penstock.algebra.types import duckdb_type
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
 from penstock.engine.source.guard import apply_guard
-from penstock.engine.watch import Watch
+from penstock.engine.watch import FILE, Watch
+from penstock.errors import FailingError
 from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.bucket import bucket_sql
-from penstock.kernels.duck import query, quote
+from penstock.kernels.bucket import tried as tried_by
+from penstock.kernels.duck import query, quote, to_the_letter
+from penstock.kernels.failing import sound
 from penstock.kernels.function import apply_function
 from penstock.kernels.lookup import LookupKernel, deepest, registered
 from penstock.kernels.stateful import Shrinking, Stateful
 
 BASE = "__base"
 EVERYTHING = f"SELECT * FROM {BASE}"
+#: Behind an operator that can fail on an event: no later condition is asked before it, so that the same events fail
+#: whatever a statement is put together from.
+FENCE = " OFFSET 0"
 
 
 class Flow(dict[str, list[pa.Table]]):
     """Where rows have come to rest, by place; what guards have dropped; and what operators have noted."""
 
-    def __init__(self, saved: dict[str, int], watch: Watch) -> None:
+    def __init__(self, saved: dict[str, int], watch: Watch, careful: bool = False) -> None:
         super().__init__()
         self.saved, self.watch = saved, watch
+        #: Whether an expression has failed: then operators are run one by one, without the events on which theirs do.
+        self.careful = careful
 
 
 @dataclass(frozen=True)
@@ -131,6 +144,7 @@ class Pipeline:
         self.floors: Mapping[str, int] = {}
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
+        self.looked_at = looked_at(self.plan)
         level: dict[str, int] = {}
         edges = 0
         for node in self.plan.nodes:
@@ -196,19 +210,61 @@ class Pipeline:
         return any(isinstance(node.operator, Impute) for node in self.plan.nodes)
 
     def flow(
-        self, entry: str, table: pa.Table, saved: dict[str, int] | None = None, watch: Watch | None = None
+        self,
+        entry: str,
+        table: pa.Table,
+        saved: dict[str, int] | None = None,
+        watch: Watch | None = None,
+        files: Sequence[tuple[str, int]] = (),
     ) -> dict[str, list[pa.Table]]:
         """Push rows that leave `entry` to where they come to rest: aggregates (as partials) and sinks.
 
-        What guards have dropped on the way is added to `saved`, what operators note of events to `watch`.
+        What guards have dropped on the way is added to `saved`, what operators note of events to `watch`. `files` are
+        those the rows come from, with how many are of each.
         """
         out = Flow({} if saved is None else saved, watch or Watch())
-        if table.num_rows:
-            # The scan itself guards what leaves a source.
-            if entry in self.guards and entry in self.exchanges | self.keepers:
-                table = self._guarded(entry, table, out)
+        if not table.num_rows:
+            return {}
+        # The scan itself guards what leaves a source.
+        if entry in self.guards and entry in self.exchanges | self.keepers:
+            table = self._guarded(entry, table, out)
+        before = dict(out.saved), dict(out.watch.seen), out.watch.letters[:]
+        try:
             self._push(self.nodes[entry], EVERYTHING, table, out)
+        except FailingError:
+            out.saved.clear()
+            out.saved.update(before[0])
+            out.watch.seen, out.watch.letters = before[1:]
+            out = Flow(out.saved, out.watch, careful=True)
+            if files:
+                names = pa.array([name for name, _ in files]).take(
+                    pa.array(np.repeat(np.arange(len(files)), [rows for _, rows in files]))
+                )
+                table = table.append_column(FILE, names)
+            with to_the_letter():
+                self._push(self.nodes[entry], EVERYTHING, table, out)
         return dict(out)
+
+    def _sound(self, node: Node, below: Node, sql: str, base: pa.Table, out: Flow) -> tuple[str, pa.Table]:
+        """Where something has failed, the rows of a statement without those on which this operator fails."""
+        if not out.careful:
+            return sql, base
+        rows = base if sql == EVERYTHING else query(sql, **{BASE: base}, **self.tables)
+        match node.operator:
+            case Select():
+                tried = node.operator.predicate.tried
+            case Project():
+                wanted = self.looked_at[node.id]
+                tried = tuple(t for name, e in node.operator.columns if name in wanted for t in e.tried)
+            case Bucket():
+                tried = tried_by(node.operator.window)
+            case Aggregate() if not self.exchanges[node.id].by_count:
+                tried = self.exchanges[node.id].kernel.tried
+            case _:
+                tried = ()
+        rows, failed = sound(rows, tried)
+        out.watch.failed(node.id, below.operator.schema, failed)
+        return EVERYTHING, rows
 
     def _guarded(self, place: str, table: pa.Table, out: Flow) -> pa.Table:
         kept, dropped = apply_guard(table, self.guards[place])
@@ -245,19 +301,25 @@ class Pipeline:
         operator: Operator = node.operator
         if node.id not in self.keepers and self.guards:
             sql, base = self._guard(f"{node.id}#{node.inputs.index(below.id)}", sql, base, out)
+        sql, base = self._sound(node, below, sql, base, out)
         match operator:
             case Select():
-                self._push(node, f"SELECT * FROM ({sql}) WHERE {operator.predicate.sql}", base, out)
+                fence = FENCE if operator.predicate.can_fail else ""
+                self._push(node, f"SELECT * FROM ({sql}) WHERE {operator.predicate.sql}{fence}", base, out)
             case Project():
-                columns = ", ".join(f"{e.sql} AS {quote(n)}" for n, e in operator.columns)
-                self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
+                wanted = [(n, e, n in self.looked_at[node.id]) for n, e in operator.columns]
+                columns = [f"{e.sql if w else _null(e)} AS {quote(n)}" for n, e, w in wanted]
+                columns += [FILE] if FILE in base.column_names else []
+                fence = FENCE if any(e.can_fail and carried(e) is None for _, e, w in wanted if w) else ""
+                self._push(node, f"SELECT {', '.join(columns)} FROM ({sql}){fence}", base, out)
             case Bucket():
                 # Aggregates right above do the windowing themselves, pane by pane; anything else gets labelled rows.
                 consumers = self.consumers[node.id]
                 folding = [c for c in consumers if self._folds(c, operator.window)]
                 for consumer in folding:
                     # What guards say of windows the aggregate sees to, group by group.
-                    self._rest_at(consumer, *self._guard(f"{consumer.id}#0", sql, base, out), out)
+                    rows = self._guard(f"{consumer.id}#0", sql, base, out)
+                    self._rest_at(consumer, *self._sound(consumer, below, *rows, out), out)
                 if len(folding) < len(consumers):
                     others = tuple(c for c in consumers if c not in folding)
                     labelled = bucket_sql(sql, operator.window)
@@ -268,7 +330,7 @@ class Pipeline:
             case Impute():
                 self._rest_at_port(node, 0, below, sql, base, out)
             case Union():
-                columns = ", ".join(quote(n) for n in operator.schema.names)
+                columns = ", ".join(quote(n) for n in (*operator.schema.names, *([FILE] * (FILE in base.column_names))))
                 for _ in range(node.inputs.count(below.id)):
                     self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
             case Pace():
@@ -345,6 +407,11 @@ class Pipeline:
         state.pop("blob", None)
         state["tables"], state["guards"], state["floors"] = {}, {}, {}
         return state
+
+
+def _null(expression: Expression) -> str:
+    """In the place of what nobody looks at."""
+    return expression.sql if carried(expression) else f"CAST(NULL AS {duckdb_type(expression.type)})"
 
 
 def _impatience(node: Node) -> tuple[tuple[tuple[str, ...], ...], tuple[Schema, ...]]:

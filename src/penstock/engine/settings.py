@@ -14,7 +14,7 @@ Durability = Literal["commit", "process"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run goes about its work; none of this changes what it computes."""
+    """How a run goes about its work; but for `on_error`, which may stop it, none of this changes what it computes."""
 
     buckets: int | None = None
     max_rows: int | None = None
@@ -30,8 +30,12 @@ class Settings:
     #: Who may look into the folder of a checkpoint that is made: nobody else.
     checkpoint_mode: int = 0o700
     durability: Durability = "commit"
+    #: What becomes of an event on which an expression fails: "reject" sets it aside, "fail" stops the run.
+    on_error: str = "reject"
     fault: str | None = None
 
+
+ON_ERROR = ("reject", "fail")
 
 #: What may be changed while a run goes on.
 TUNABLE = ("max_rows", "max_bytes", "rewrite_above", "merge_above")
@@ -47,5 +51,7 @@ def check_setting(name: str, value: Any) -> None:
     elif name == "durability" and value not in get_args(Durability):
         hint = "'commit' survives power loss; 'process' never waits for the disk, and survives a kill of the process"
         raise UserError(f"setting durability={value!r}", hint=hint)
+    elif name == "on_error" and value not in ON_ERROR:
+        raise UserError(f"setting on_error={value!r}", hint=f"one of {', '.join(map(repr, ON_ERROR))}")
     elif name == "rewrite_above" and not (isinstance(value, int | float) and 0 <= value <= 1):
         raise UserError(f"setting {name}={value!r}", hint="a share between 0 and 1")

@@ -87,7 +87,8 @@ class Stream(builder.Stream):
         `checkpoint` is the folder from which a later start goes on; without one it lies beside a file sink, and is
         thrown away with other sinks. Settings: `max_rows` and `max_bytes` per epoch, `buckets`, `memory` per task;
         `durability`: "commit" (an epoch that is committed survives power loss) or "process" (it survives a kill of the
-        process, and nobody waits for the disk).
+        process, and nobody waits for the disk); `on_error="fail"` stops the run at an event on which an expression
+        fails, which else becomes a dead letter.
 
         A query that would run until it is stopped, and keep state or hold results back for ever, is refused (see
         `check`), unless `allow_unbounded` says why that is fine. A bounded run gets a line in `warnings` instead.

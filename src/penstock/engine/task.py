@@ -74,6 +74,7 @@ class Job:
     preferred: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
     #: Operator that paces -> the least time that passes, in ticks.
     floors: Mapping[str, int] = field(default_factory=dict)
+    on_error: str = "reject"
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""
@@ -158,12 +159,13 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
         _fail_if_asked(job, "scan")
         reached: dict[str, list[pa.Table]] = {}
         letters: list[pa.Table] = []
-        watch = Watch()
+        watch = Watch(on_error=job.on_error)
         for record in work:
             assignment = json.loads(record)
-            for table in _events(job, pipeline, assignment, report, letters):
+            for table, files in _events(job, pipeline, assignment, report, letters):
                 report.rows += table.num_rows
-                for target, tables in pipeline.flow(assignment["source"], table, report.saved, watch).items():
+                found = pipeline.flow(assignment["source"], table, report.saved, watch, files)
+                for target, tables in found.items():
                     reached.setdefault(target, []).extend(tables)
         _note(job, watch, letters, report)
         parcels = _send(job, pipeline, reached, report, (index,))
@@ -186,8 +188,11 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
 
 def _events(
     job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: Report, letters: list[pa.Table]
-) -> Iterator[pa.Table]:
-    """The good events of an assignment that somebody wants, in arrival order, gathered into tables worth a query."""
+) -> Iterator[tuple[pa.Table, list[tuple[str, int]]]]:
+    """The good events of an assignment that somebody wants, in arrival order, gathered into tables worth a query.
+
+    With each table come the files it is from, and how many events are of each.
+    """
     source = pipeline.nodes[assignment["source"]].operator
     assert isinstance(source, Source)
     wanted = needed(pipeline, assignment["source"])
@@ -197,6 +202,7 @@ def _events(
     options = reader_options(source)
     checker = Checker(source.promises, source.schema)
     pending: list[pa.Table] = []
+    files: list[tuple[str, int]] = []
     rows = 0
     for stored, known in assignment["splits"]:
         split = Split.from_json(stored)
@@ -216,12 +222,13 @@ def _events(
                 report.saved[saved] = report.saved.get(saved, 0) + dropped
             events = events.select(names) if len(looked_at) > len(names) else events
         pending.append(events)
+        files.append((split.path, events.num_rows))
         rows += events.num_rows
         if rows >= job.batch_rows:
-            yield pa.concat_tables(pending)
-            pending, rows = [], 0
+            yield pa.concat_tables(pending), files
+            pending, files, rows = [], [], 0
     if rows:
-        yield pa.concat_tables(pending)
+        yield pa.concat_tables(pending), files
 
 
 def _note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: Report) -> None:
@@ -323,17 +330,17 @@ def _merge_bucket(
         pipeline = job.pipeline()
         _fail_if_asked(job, "merge")
         reached: dict[str, list[pa.Table]] = {}
-        watch = Watch()
+        watch = Watch(on_error=job.on_error)
         for exchange in pipeline.at_level(level):
             sent = sorted(arrived.pop((bucket, exchange.edge), ()), key=lambda p: p.origin)
-            result = fold_bucket(job, merging, exchange, bucket, [decode(p.payload) for p in sent], report)
+            result = fold_bucket(job, merging, exchange, bucket, [decode(p.payload) for p in sent], report, watch)
             if result.num_rows:
                 report.counts[exchange.id] = result.num_rows
                 for target, tables in pipeline.flow(exchange.id, result, report.saved, watch).items():
                     reached.setdefault(target, []).extend(tables)
         for keeper in pipeline.keepers_at(level):
             fresh = [_arrived(arrived.pop((bucket, edge), ())) for edge in keeper.edges]
-            rows = step_bucket(job, merging, keeper, bucket, fresh, report)
+            rows = step_bucket(job, merging, keeper, bucket, fresh, report, watch)
             if rows is not None:
                 report.counts[keeper.id] = rows.num_rows
                 for target, tables in pipeline.flow(keeper.id, rows, report.saved, watch).items():

@@ -7,21 +7,24 @@ that no window cuts: events are read once, whatever the overlap, and only pane r
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algebra.aggregation import Aggregation, decompose
+from penstock.algebra.fallible import Fallible
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window, from_tick, to_tick
-from penstock.errors import OverflowingError, PenstockError, UserError
+from penstock.errors import FailingError, OverflowingError, PenstockError, UserError
 from penstock.kernels import bucket, exact_sum
 from penstock.kernels.duck import query, quote
+from penstock.kernels.failing import Failed, sound
 
 #: So many landmark windows may end in one epoch: each has a result of every group.
 _PERIODS = 1_000_000
@@ -54,6 +57,19 @@ class AggregateKernel:
         self.operator_id = operator_id
         self.time = time if time is not None else (window.on if window is not None else None)
         self.parts = decompose(self.aggregations)
+        #: Where groups are noted that have no answer; None if that is an error.
+        self.failed: list[Failed] | None = None
+
+    def noting(self) -> Self:
+        """The same kernel; groups without an answer (a sum too large for its type) are noted in `failed`."""
+        other = copy.copy(self)
+        other.failed = []
+        return other
+
+    @cached_property
+    def tried(self) -> tuple[Fallible, ...]:
+        """What may fail on a single event."""
+        return tuple(dict.fromkeys(t for a in self.aggregations for t in a.tried))
 
     @cached_property
     def grouping(self) -> tuple[str, ...]:
@@ -177,10 +193,16 @@ class AggregateKernel:
         resolved = self._resolve_sums(partials)
         groups = [quote(g) for g in self.grouping]
         finals = [f"{sql} AS {quote(name)}" for name, sql, _ in self.parts.finals]
+        sql = f"SELECT {', '.join([*groups, *finals])} FROM partials"
         try:
-            answer = query(f"SELECT {', '.join([*groups, *finals])} FROM partials", partials=resolved)
-        except OverflowingError as error:
-            raise self._overflow(self._culprit(resolved), error) from error
+            answer = query(sql, partials=resolved)
+        except FailingError as error:
+            if self.failed is None:
+                raise self._overflow(self._culprit(resolved), error) from error
+            texts = {a.name: f"{a.text} AS {a.name}" for a in self.aggregations}
+            resolved, failed = sound(resolved, [Fallible(texts[name], sql) for name, sql, _ in self.parts.finals])
+            self.failed += [Failed(f.rows.select(list(self.grouping)), f.text, f.reasons) for f in failed]
+            answer = query(sql, partials=resolved)
         return _cast(answer, self.output_schema.arrow)
 
     def values(self, partials: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -333,13 +355,19 @@ class AggregateKernel:
             return partials
         resolved = partials
         for column in sums:
+            users = [a for a, f in zip(self.aggregations, self.parts.finals) if quote(column) in f[1]]
             try:
-                found = exact_sum.values(partials, column)
+                found = exact_sum.values(resolved, column)
             except OverflowError as error:
-                users = [a.name for a, f in zip(self.aggregations, self.parts.finals) if quote(column) in f[1]]
-                raise self._overflow(users[0] if users else column, error) from error
-            index = resolved.schema.get_field_index(column)
-            resolved = resolved.set_column(index, column, found)
+                text = f"{users[0].text} AS {users[0].name}" if users else column
+                if self.failed is None:
+                    raise OverflowingError(f"{self.operator_id}: {text} is too large: {error}", hint=_HINT) from error
+                large = pa.array(exact_sum.too_large(resolved, column))
+                groups = resolved.filter(large).select(list(self.grouping))
+                self.failed.append(Failed(groups, text, ("the sum is too large for a double",) * groups.num_rows))
+                resolved = resolved.filter(pc.invert(large))
+                found = exact_sum.values(resolved, column)
+            resolved = resolved.set_column(resolved.schema.get_field_index(column), column, found)
         return resolved
 
     def _culprit(self, resolved: pa.Table) -> str:
@@ -347,7 +375,7 @@ class AggregateKernel:
         for name, sql, _ in self.parts.finals:
             try:
                 query(f"SELECT {sql} FROM partials", partials=resolved)
-            except OverflowingError:
+            except FailingError:
                 return name
         return "?"
 

@@ -5,6 +5,7 @@ Events without a time, and events in a gap between windows, belong to no window 
 
 from __future__ import annotations
 
+from penstock.algebra.fallible import Fallible
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window
 from penstock.errors import UserError
 from penstock.kernels.duck import OFF_GRID, quote
@@ -50,6 +51,20 @@ def tick_sql(window: TimeWindow | LandmarkWindow) -> str:
         return tick
     said = f"{OFF_GRID}: '{window.on}' of an event is no multiple of the granularity of {window!r}".replace("'", "''")
     return f"CASE WHEN {tick} % {window.granularity} <> 0 THEN CAST(error('{said}') AS BIGINT) ELSE {tick} END"
+
+
+def tried(window: Window) -> tuple[Fallible, ...]:
+    """What may fail when an event is put into its windows: a time off the grid, or too near the end of all time."""
+    if isinstance(window, CountWindow):
+        return ()
+    assert isinstance(window, TimeWindow | LandmarkWindow)
+    tick = tick_sql(window)
+    text = f"the window of '{window.on}'"
+    if isinstance(window, LandmarkWindow):
+        return (Fallible(text, label_sql(window, f"(({tick} - {window.origin}) // {window.every} + 1)")),)
+    shifts = {0, window.size} if window.size > window.slide else {0}
+    numbers = (f"({floor_sql(_since(window, tick, shift), window.slide)} + {int(shift > 0)})" for shift in shifts)
+    return tuple(Fallible(text, label_sql(window, number)) for number in numbers)
 
 
 def floor_sql(dividend: str, divisor: int) -> str:

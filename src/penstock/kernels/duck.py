@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
 
-from penstock.errors import OverflowingError, UserError
+from penstock.errors import FailingError, OverflowingError, UserError
 
 #: How the error begins that a kernel raises in SQL for a time off the declared grid.
 OFF_GRID = "time off the grid"
@@ -88,14 +91,35 @@ def translated(error: duckdb.Error) -> Exception:
     """Our error for one of DuckDB's: numbers and values that do not fit are the user's business, the rest is ours."""
     text = str(error).split("\n")[0].strip()
     kind, _, detail = text.partition(": ")
+    # What DuckDB suggests is to be written in DuckDB.
+    said = re.sub(r"( when casting from source column |\. (Use TRY|Perhaps you|Full)).*", "", detail or kind).rstrip(
+        ".!"
+    )
     too_large = ("out of range", "verflow", "Failed to cast decimal value")
     if isinstance(error, duckdb.OutOfRangeException) or any(phrase in text for phrase in too_large):
-        return OverflowingError(detail or kind, hint="cast the argument to a wider type, such as decimal(38,0)")
+        return OverflowingError(said, hint="cast the argument to a wider type, such as decimal(38,0)")
     if OFF_GRID in text:
-        return UserError(detail or kind, hint="declare a finer granularity, or round the time before the window")
+        return FailingError(said, hint="declare a finer granularity, or round the time before the window")
     if isinstance(error, duckdb.ConversionException):
-        return UserError(detail or kind, hint="use try_cast to get null instead of an error")
+        return FailingError(said, hint="use try_cast to get null instead of an error")
+    if isinstance(error, duckdb.DataError | duckdb.InvalidInputException):
+        return FailingError(said, hint="leave such values out with where(…) first")
     return error
+
+
+@contextmanager
+def to_the_letter() -> Iterator[None]:
+    """Statements are computed as they are written: what occurs twice in one is not taken out and computed before.
+
+    Otherwise a part that fails would do so even where a condition, or TRY, is there to prevent it.
+    """
+    with _lock:
+        db = connection()
+        db.execute("SET disabled_optimizers = 'common_subexpressions'")
+        try:
+            yield
+        finally:
+            db.execute("SET disabled_optimizers = ''")
 
 
 def quote(name: str) -> str:

@@ -130,9 +130,33 @@ def values(partials: pa.Table, name: str) -> pa.Array:
     The low bin is first brought within half a unit of the high one, since large parts of opposite sign would cancel
     after they were rounded. The loop runs over groups with extreme numbers only, never over events.
     """
-    high, low, rest = (partials.column(column).combine_chunks() for column, _ in columns(name))
-    if not len(high):
+    if not partials.num_rows:
         return pa.array([], pa.float64())
+    sums, missing, extreme = _from_bins(partials, name)
+    rows = np.flatnonzero(extreme)
+    if len(rows):
+        sums[rows] = [resolve(*parts) for parts in _parts(partials, name, rows)]
+    return pa.array(sums, mask=missing)
+
+
+def too_large(partials: pa.Table, name: str) -> npt.NDArray[np.bool_]:
+    """Which sums of a table are too large for a double."""
+    _, _, extreme = _from_bins(partials, name)
+    rows = np.flatnonzero(extreme)
+    for row, parts in zip(rows, _parts(partials, name, rows)):
+        try:
+            resolve(*parts)
+            extreme[row] = False
+        except OverflowError:
+            pass
+    return extreme
+
+
+def _from_bins(
+    partials: pa.Table, name: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """The sums as far as two bins hold them; which are missing, and which have to be resolved from all their parts."""
+    high, low, rest = (partials.column(column).combine_chunks() for column, _ in columns(name))
     (high_top, high_bits), (low_top, low_bits) = _words(high), _words(low)
     remainder = (low_bits & np.uint64(2**60 - 1)).astype(np.int64)
     up = remainder >= 2**59
@@ -141,11 +165,14 @@ def values(partials: pa.Table, name: str) -> pa.Array:
     sums = (whole + carry).astype(np.float64) * 2.0**-12 + (remainder - (up.astype(np.int64) << 60)) * 2.0**-72
     fits = (high_top == whole >> 63) & (np.abs(whole) < 2**62) & (np.abs(low_top) < 2**56)
     missing, odd = _nulls(high), ~_nulls(rest)
-    rows = np.flatnonzero(odd | ~(fits | missing))
-    if len(rows):
-        some = [column.take(pa.array(rows)).to_pylist() for column in (high, low, rest)]
-        sums[rows] = [resolve(h, below, r or ()) for h, below, r in zip(*some)]
-    return pa.array(sums, mask=missing & ~odd)
+    return sums, missing & ~odd, odd | ~(fits | missing)
+
+
+def _parts(
+    partials: pa.Table, name: str, rows: npt.NDArray[np.int64]
+) -> list[tuple[int | None, int | None, Sequence[float]]]:
+    high, low, rest = (partials.column(c).take(pa.array(rows)).to_pylist() for c, _ in columns(name))
+    return [(h, below, r or ()) for h, below, r in zip(high, low, rest)]
 
 
 def _derived(name: str) -> tuple[str, str, str, str]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from penstock.algebra.join import Join
 from penstock.algebra.pattern import Pattern
-from penstock.kernels.duck import query
+from penstock.kernels.failing import Failed, ask
 from penstock.kernels.hash import is_exact
 from penstock.kernels.index import HASH, Mask, Positions, Rule, Run, build, meet, pick, same, sift
 from penstock.kernels.release import Laziness, Selection, answer, cut, part_of, tidy
@@ -51,6 +51,8 @@ class JoinKernel:
             raise ValueError(f"{operator_id}: a join over the last rows of each key has a kernel of its own")
         self.join, self.operator_id = join, operator_id
         self.laziness = laziness or Laziness()
+        #: Pairs on which the residual predicate fails: they do not match.
+        self.failed: list[Failed] = []
         self.keys = (tuple(a for a, _ in join.keys), tuple(b for _, b in join.keys))
         self.spread: tuple[tuple[str, ...], ...] = self.keys
         band = join.band
@@ -90,6 +92,12 @@ class JoinKernel:
             return self
         other = copy(self)
         other.laziness = laziness
+        return other
+
+    def noting(self) -> Self:
+        """The same kernel with nothing noted yet."""
+        other = copy(self)
+        other.failed = []
         return other
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
@@ -152,11 +160,20 @@ class JoinKernel:
         residual = self.join.residual
         assert residual is not None
         columns = {"__row": pa.array(li)}
-        for side, attribute, name in self.join.pair:
-            if name in residual.columns:
-                columns[name] = pick(right.rows, attribute, ri) if side else pick(left.rows, attribute, li)
-        found = query(f"SELECT coalesce({residual.sql}, FALSE) AS v FROM pairs", pairs=pa.table(columns))
-        return np.asarray(found.column("v"))
+        columns |= self._pair(left, li, right, ri, residual.columns)
+        return ask(
+            residual, pa.table(columns), self.failed, lambda at: pa.table(self._pair(left, li[at], right, ri[at]))
+        )
+
+    def _pair(
+        self, left: Run, li: Positions, right: Run, ri: Positions, names: frozenset[str] | None = None
+    ) -> dict[str, pa.Array]:
+        """Pairs of events under the names that both have together; all attributes that are stored, or some."""
+        return {
+            name: pick(right.rows, attribute, ri) if side else pick(left.rows, attribute, li)
+            for side, attribute, name in self.join.pair
+            if (attribute in self._names(side) if names is None else name in names)
+        }
 
     def _joined(self, left: Run, li: Positions, right: Run, ri: Positions) -> pa.Table:
         arrays = []

@@ -21,21 +21,22 @@ the hash of the key: only those of the keys that have something new are looked u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.algebra.expression import evaluate
 from penstock.algebra.join import Join
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import Range
 from penstock.kernels.distinct import Piece, alike, by_hash, counted, flags, ranks, span_of, tidied
+from penstock.kernels.failing import Failed, ask
 from penstock.kernels.fold import tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys, is_exact
 from penstock.kernels.index import HASH, Mask, Positions, expand, order_of, pick, probe, whole
@@ -73,6 +74,8 @@ class RowsJoinKernel:
         if join.rows is None or join.times is None:
             raise ValueError(f"{operator_id}: not a join over the last rows of each key")
         self.join, self.operator_id = join, operator_id
+        #: Pairs on which the residual predicate fails: they do not match.
+        self.failed: list[Failed] = []
         self.keys = (tuple(a for a, _ in join.keys), tuple(b for _, b in join.keys))
         self.times, self.limits = join.times, join.rows
         self.schemas = tuple(i.schema for i in join.inputs)
@@ -81,6 +84,12 @@ class RowsJoinKernel:
         self.needed: tuple[tuple[str, ...] | None, ...] = (None, None)
         self.owes = _OWES.get(join.how, (False, False))
         self.remembers = (self.owes[0] or join.how == "semi", self.owes[1])
+
+    def noting(self) -> Self:
+        """The same kernel with nothing noted yet."""
+        other = copy(self)
+        other.failed = []
+        return other
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
         """Let what is complete take its place and find its partners, then let go of what has no use."""
@@ -265,11 +274,17 @@ class RowsJoinKernel:
     ) -> None:
         residual = self.join.residual
         if residual is not None and len(li):
-            columns = {"__row": pa.array(li)}
-            for port, attribute, name in self.join.pair:
-                if name in residual.columns:
-                    columns[name] = pick(crowd[port].rows, attribute, ri if port else li)
-            true = flags(pc.fill_null(evaluate(residual, pa.table(columns)), False))
+
+            def pair(at: Positions | slice, names: Collection[str]) -> dict[str, pa.Array]:
+                return {
+                    name: pick(crowd[port].rows, attribute, (ri if port else li)[at])
+                    for port, attribute, name in self.join.pair
+                    if name in names
+                }
+
+            everything = [name for _, _, name in self.join.pair]
+            rows = pa.table({"__row": pa.array(li)} | pair(slice(None), residual.columns))
+            true = ask(residual, rows, self.failed, lambda at: pa.table(pair(at, everything)))
             li, ri = li[true], ri[true]
         counts["matched"] += len(li)
         crowd[0].matched[li] = True

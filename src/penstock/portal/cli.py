@@ -85,6 +85,9 @@ def run(
         str | None,
         typer.Option(metavar="WHAT", help="commit: an epoch survives power loss (the default); process: a kill only."),
     ] = None,
+    on_error: Annotated[
+        str | None, typer.Option(help="reject (the default) or fail: an event on which an expression fails.")
+    ] = None,
     allow_unbounded: Annotated[
         str | None, typer.Option(metavar="REASON", help="Run it though state grows for ever; say why that is fine.")
     ] = None,
@@ -105,6 +108,7 @@ def run(
         "dead_letters": dead_letters,
         "durability": durability,
         "allow_unbounded": allow_unbounded,
+        "on_error": on_error,
     }
     options = {**script.settings, **{k: v for k, v in given.items() if v is not None}}
     if trigger is not None or every is not None:  # the command line replaces what the file says about epochs, whole

@@ -8,7 +8,8 @@ from typing import Any
 from penstock.algebra import operator
 from penstock.algebra.pattern import Pattern
 from penstock.reference.domain import domains
-from penstock.reference.grouping import Group, group_key, result_row
+from penstock.reference.failure import Note, ignore
+from penstock.reference.grouping import Group, check_arguments, group_key, results
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.promises import Promises
 
@@ -27,8 +28,10 @@ class Aggregate:
         self.declared, self.schema = declared, source.schema
         self.promised = Promises(source.schema, domains(source, but=declared.keys))
         self.groups: dict[tuple[Any, ...], Group] = {}
+        self.on_failure: Note = ignore
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        check_arguments(self.declared, event.row, self.schema)
         keys = self.declared.keys
         group = self.groups.setdefault(group_key(event.row, keys), Group(tuple(event.row[k] for k in keys), []))
         group.rows.append(event.row)
@@ -44,7 +47,7 @@ class Aggregate:
         for identity, group in list(self.groups.items()):
             key = dict(zip(self.declared.keys, group.key))
             if all(pattern[attribute].matches(key[attribute]) for attribute in pattern.restricted):
-                out.append(Event(result_row(self.declared, key, group.rows, self.schema)))
+                out += results(self.declared, key, group.rows, self.schema, self.on_failure)
                 del self.groups[identity]
         restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
         return [*out, Punctuate(Pattern.by_name(self.declared.schema, restrictions))]

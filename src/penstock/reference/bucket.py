@@ -15,7 +15,7 @@ from penstock.algebra.operator import Operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import Range, Restriction, at_most, between, values_of
 from penstock.algebra.window import LandmarkWindow, TimeWindow
-from penstock.errors import UserError
+from penstock.errors import FailingError, UserError
 from penstock.reference.grid import grid_of
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.moment import from_tick, to_tick
@@ -45,6 +45,8 @@ class Bucket:
         if event.row[self.on] is None:
             return []  # An event without a time is in no window.
         tick = to_tick(event.row[self.on])
+        if tick % self.window.granularity:
+            raise FailingError(f"'{self.on}' is off the grid of {self.window!r}")
         starts = (start for start in _starts(self.window, tick, tick) if start <= tick < start + self.window.size)
         return [Event(self._labelled(from_tick(start, self.label_type), event.row)) for start in starts]
 

@@ -10,7 +10,8 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.window import CountWindow
 from penstock.errors import UserError
 from penstock.reference.domain import domains
-from penstock.reference.grouping import Group, group_key, result_row
+from penstock.reference.failure import Note, ignore
+from penstock.reference.grouping import Group, check_arguments, group_key, results
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.promises import Promises
 
@@ -30,14 +31,16 @@ class CountedAggregate:
         self.keys = tuple(k for k in declared.keys if k != bucket.window.label)
         self.promised = Promises(source.schema, domains(source, but=self.keys))
         self.groups: dict[tuple[Any, ...], Group] = {}
+        self.on_failure: Note = ignore
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        check_arguments(self.declared, event.row, self.schema)
         identity = group_key(event.row, self.keys)
         group = self.groups.setdefault(identity, Group(tuple(event.row[k] for k in self.keys), []))
         group.rows.append(event.row)
         # The window that ends with this event, if there is one.
         start = len(group.rows) - self.window.size
-        return [self._window(group, start)] if start >= 0 and start % self.window.slide == 0 else []
+        return self._window(group, start) if start >= 0 and start % self.window.slide == 0 else []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         return [item for known in self.promised.add(pattern) for item in self._close(known)]
@@ -50,7 +53,7 @@ class CountedAggregate:
             key = dict(zip(self.keys, group.key))
             if all(pattern[attribute].matches(key[attribute]) for attribute in pattern.restricted):
                 starts = range(0, len(group.rows), self.window.slide)
-                out += [self._window(group, s) for s in starts if s + self.window.size > len(group.rows)]
+                out += [w for s in starts if s + self.window.size > len(group.rows) for w in self._window(group, s)]
                 del self.groups[identity]
         restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
         return [*out, Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
@@ -58,7 +61,7 @@ class CountedAggregate:
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]
 
-    def _window(self, group: Group, start: int) -> Item:
+    def _window(self, group: Group, start: int) -> list[Event]:
         rows = group.rows[start : start + self.window.size]
         key = {**dict(zip(self.keys, group.key)), self.window.label: start}
-        return Event(result_row(self.declared, key, rows, self.schema))
+        return results(self.declared, key, rows, self.schema, self.on_failure)

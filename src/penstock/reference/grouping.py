@@ -22,6 +22,8 @@ from penstock.algebra.expression import Expression, evaluate_row
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.types import type_text
 from penstock.errors import UserError
+from penstock.reference.failure import FAILURES, Note
+from penstock.reference.item import Event
 from penstock.reference.summary import FUNCTIONS, as_type, distinct, identity
 
 Row = Mapping[str, Any]
@@ -92,6 +94,23 @@ def result_row(aggregate: operator.Aggregate, key: Row, rows: Sequence[Row], sch
     time = time_of(aggregate, schema)
     values = {**key, **{a.name: value_of(a, rows, schema, time, key) for a in aggregate.aggregations}}
     return {name: values[name] for name in aggregate.schema.names}
+
+
+def results(aggregate: operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema, note: Note) -> list[Event]:
+    """The output event of a group, or none: a group without an answer, such as too large a sum, is noted."""
+    try:
+        return [Event(result_row(aggregate, key, rows, schema))]
+    except FAILURES as error:
+        note(dict(key), str(error))
+        return []
+
+
+def check_arguments(aggregate: operator.Aggregate, row: Row, schema: Schema) -> None:
+    """Raise if an argument of an aggregate fails on an event: then it is in no group."""
+    for aggregation in aggregate.aggregations:
+        if aggregation.tried:
+            for call in _outermost_calls(exp.Paren(this=sqlglot.parse_one(aggregation.text, read="spark"))):
+                _call(call, [row], schema, time_of(aggregate, schema))
 
 
 def value_of(

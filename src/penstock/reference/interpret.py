@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from penstock.algebra import join, operator, table
+from penstock.algebra.looked_at import looked_at
 from penstock.algebra.operator import Operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
@@ -18,6 +20,7 @@ from penstock.reference.aggregate import Aggregate
 from penstock.reference.bucket import Bucket
 from penstock.reference.counted import CountedAggregate
 from penstock.reference.distinct import Distinct
+from penstock.reference.failure import FAILURES
 from penstock.reference.impute import Impute
 from penstock.reference.instrument import Instrument
 from penstock.reference.item import Event, Item, Punctuate
@@ -30,6 +33,7 @@ from penstock.reference.multijoin import MultiJoin
 from penstock.reference.operator import Running
 from penstock.reference.order import OrderBy
 from penstock.reference.pace import Pace
+from penstock.reference.partner import Partners
 from penstock.reference.project import Project
 from penstock.reference.select import Select
 from penstock.reference.source import DeadLetter, Source
@@ -110,7 +114,7 @@ def interpret(
     return Result(
         outputs=run.streams[root],
         streams=run.streams,
-        dead_letters=[letter for some in run.rejecting for letter in some.dead_letters],
+        dead_letters=[letter for some in run.rejecting for letter in some.dead_letters] + run.failed,
         trace=trace if traced else [],
         states={node_id: running.state() for node_id, running in run.running.items()},
     )
@@ -134,6 +138,7 @@ class Run:
         self.ends, self.traced = ends, traced
         self.punctuate_at = None if punctuate_at is None else Counter(punctuate_at)
         self.tables = dict(tables or {})
+        self.looked_at = looked_at(self.plan)
         self.running: dict[str, Running] = {}
         self.sources: dict[str, Source] = {}
         self.streams: dict[str, list[Item]] = {node.id: [] for node in self.plan}
@@ -151,6 +156,12 @@ class Run:
                 self.sources[node.id] = Source(declared, partitions)
             elif not self._is_fused_away(node):
                 self.running[node.id] = self._start(node)
+        #: Events, pairs and groups on which an expression has failed.
+        self.failed: list[DeadLetter] = []
+        for node_id, running in self.running.items():
+            noting = running.partners if isinstance(running, Join | RowsJoin) else running
+            if isinstance(noting, Aggregate | CountedAggregate | LandmarkAggregate | Partners):
+                noting.on_failure = partial(self._note, node_id)
         self.by_epoch = {i: r for i, r in self.running.items() if isinstance(r, Pace | Instrument)}
         self.rejecting: list[Source | Pace] = [*self.sources.values()]
         self.rejecting += [r for r in self.running.values() if isinstance(r, Pace)]
@@ -223,11 +234,22 @@ class Run:
                 if isinstance(running, Pace):
                     running.held, letters = held, running.dead_letters
                 known = len(letters)
-                if isinstance(item, Punctuate):
-                    answer = running.on_punctuation(item.pattern, port)
-                else:
-                    answer = running.on_event(item, port)
-                yield from self._send(consumer, item, answer, port, next(iter(letters[known:]), None), held)
+                failed = len(self.failed)
+                answer: Iterable[Item] = ()
+                try:
+                    if isinstance(item, Punctuate):
+                        answer = running.on_punctuation(item.pattern, port)
+                    else:
+                        answer = tuple(running.on_event(item, port))
+                except FAILURES as error:
+                    if isinstance(item, Punctuate):
+                        raise
+                    self._note(consumer, item.row, str(error))
+                letter = next(iter([*letters[known:], *self.failed[failed:]]), None)
+                yield from self._send(consumer, item, answer, port, letter, held)
+
+    def _note(self, operator_id: str, row: Mapping[str, Any], why: str) -> None:
+        self.failed.append(DeadLetter(operator_id, 0, row, why, None, "failed"))
 
     def _consumers(self, node_id: str) -> list[tuple[str, int]]:
         """Who reads an operator's output; a fused Bucket's input is read by its aggregates."""
@@ -252,7 +274,7 @@ class Run:
             case operator.Select() as select:
                 return Select(select)
             case operator.Project() as project:
-                return Project(project)
+                return Project(project, self.looked_at[node.id])
             case operator.Impute() as imputed:
                 return Impute(imputed)
             case operator.Map() as mapped:

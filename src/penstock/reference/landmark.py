@@ -9,10 +9,11 @@ from penstock.algebra import operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import ANY, Range, Restriction
 from penstock.algebra.window import LandmarkWindow
-from penstock.errors import UserError
+from penstock.errors import FailingError, UserError
 from penstock.reference.bucket import complete_landmarks, possible_times, to_labels
 from penstock.reference.domain import domains
-from penstock.reference.grouping import Group, group_key, result_row
+from penstock.reference.failure import Note, ignore
+from penstock.reference.grouping import Group, check_arguments, group_key, results
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.moment import from_tick, to_tick
 from penstock.reference.promises import Promises
@@ -38,12 +39,16 @@ class LandmarkAggregate:
         self.times = possible_times(window, source)
         self.given: list[Restriction] = []
         self.groups: dict[tuple[Any, ...], Group] = {}
+        self.on_failure: Note = ignore
         #: Per group, the latest window end that was emitted.
         self.emitted: dict[tuple[Any, ...], int] = {}
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         moment = event.row[self.on]
+        if moment is not None and to_tick(moment) % self.window.granularity:
+            raise FailingError(f"'{self.on}' is off the grid of {self.window!r}")
         if moment is not None and to_tick(moment) >= self.window.origin:
+            check_arguments(self.declared, event.row, self.schema)
             identity = group_key(event.row, self.keys)
             group = self.groups.setdefault(identity, Group(tuple(event.row[k] for k in self.keys), []))
             group.rows.append(event.row)
@@ -87,7 +92,7 @@ class LandmarkAggregate:
                 new = end > self.emitted.get(identity, self.window.origin)
                 if before and new:
                     key[self.window.label] = from_tick(end, self.label_type)
-                    out.append(Event(result_row(self.declared, key, before, self.schema)))
+                    out += results(self.declared, key, before, self.schema, self.on_failure)
                     self.emitted[identity] = end
             end += self.window.every
         return out

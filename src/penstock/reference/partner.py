@@ -13,6 +13,7 @@ from penstock.algebra.expression import evaluate_row
 from penstock.algebra.join import Join, Taken
 from penstock.algebra.restriction import NOTHING, Restriction, between
 from penstock.algebra.schema import Schema
+from penstock.reference.failure import FAILURES, Note, ignore
 from penstock.reference.item import Event
 from penstock.reference.moment import from_tick, to_tick
 from penstock.reference.promises import Value, Wanted
@@ -44,6 +45,7 @@ class Partners:
         self.declared = declared
         self.schemas = tuple(i.schema for i in declared.inputs)
         self.keys = tuple(tuple(pair[side] for pair in declared.keys) for side in (0, 1))
+        self.on_failure: Note = ignore
 
     def match(self, left: Row, right: Row) -> bool:
         """Whether two events belong together.
@@ -63,7 +65,11 @@ class Partners:
         if self.declared.residual is None:
             return True
         pair = {name: (left, right)[side][attribute] for side, attribute, name in self.declared.pair}
-        return evaluate_row(self.declared.residual, pair) is True
+        try:
+            return evaluate_row(self.declared.residual, pair) is True
+        except FAILURES as error:
+            self.on_failure(pair, str(error))  # A pair that cannot be told to match does not.
+            return False
 
     def wanted(self, side: int, row: Row) -> Wanted | None:
         """What a partner of an event of this side must look like on the other side; None if there can be none."""

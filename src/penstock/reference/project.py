@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import product
 from typing import Any
 
 from penstock.algebra import operator
-from penstock.algebra.expression import evaluate_row
+from penstock.algebra.expression import Expression, evaluate_row
 from penstock.algebra.pattern import Pattern
 from penstock.reference.domain import domains
 from penstock.reference.item import Event, Item, Punctuate
@@ -19,16 +19,23 @@ class Project:
 
     A punctuation passes when every attribute it restricts is still there, under whatever name. If one of them is gone,
     a later event could look just like those promised absent, unless it was promised for all its values.
+
+    What nobody looks at (not `wanted`) is not computed by anybody, and cannot fail: here it is null.
     """
 
-    def __init__(self, declared: operator.Project) -> None:
+    def __init__(self, declared: operator.Project, wanted: Collection[str] | None = None) -> None:
         (source,) = declared.inputs
         self.declared = declared
+        self.wanted = declared.schema.names if wanted is None else wanted
         carried = [name for _, e in declared.columns if (name := operator.carried(e)) is not None]
         self.promised = Promises(source.schema, domains(source, but=carried))
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
-        return [Event({name: evaluate_row(e, event.row) for name, e in self.declared.columns})]
+        return [Event({name: self._value(name, e, event) for name, e in self.declared.columns})]
+
+    def _value(self, name: str, expression: Expression, event: Event) -> Any:
+        looked_at = name in self.wanted or operator.carried(expression) is not None
+        return evaluate_row(expression, event.row) if looked_at else None
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         return [item for known in self.promised.add(pattern) for item in self._pass_on(known)]

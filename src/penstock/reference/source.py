@@ -31,7 +31,7 @@ class DeadLetter:
     row: Mapping[str, Any]
     reason: str
     breaks: Pattern | None
-    kind: Literal["malformed", "forbidden", "late", "ahead", "paced"] = "late"
+    kind: Literal["malformed", "forbidden", "late", "ahead", "paced", "failed"] = "late"
 
 
 class Promised(Protocol):

@@ -27,6 +27,7 @@ MALFORMED = "malformed"
 AHEAD = "ahead"
 PACED = "paced"
 UNREADABLE = "unreadable"
+FAILED = "failed"
 
 
 def letters(

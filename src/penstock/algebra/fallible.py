@@ -1,0 +1,106 @@
+"""Which expressions can fail on a value, and in what order their conditions are asked.
+
+A cast of a text, a sum of whole numbers, a date read by a format: each may find a value that it has no answer to. An
+event on which one fails goes to the dead letters, so it must be the same events whatever else is in the batch. SQL
+leaves open whether both sides of AND are looked at, and engines choose by speed. Here, as in Spark, the left side
+decides whether the right one is asked, and that is written into the SQL where it can make a difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from penstock.algebra.schema import Schema
+
+
+@dataclass(frozen=True)
+class Fallible:
+    """An expression that may fail: as its author wrote it, and as it is computed."""
+
+    text: str
+    sql: str
+
+
+#: Nodes that never fail by themselves: only what is below them may.
+_SAFE = (
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.Null,
+    exp.Boolean,
+    exp.Paren,
+    exp.Not,
+    exp.And,
+    exp.Or,
+    exp.Is,
+    exp.Coalesce,
+    exp.Case,
+    exp.If,
+    exp.TryCast,
+    exp.DataType,
+    exp.DataTypeParam,
+)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
+
+
+def can_fail(tree: exp.Expr, schema: Schema) -> bool:
+    """Whether there may be values on which an expression, already in DuckDB's terms, fails; in doubt, yes.
+
+    >>> from sqlglot import parse_one
+    >>> s = Schema.parse("a int, b int, t string")
+    >>> [can_fail(parse_one(e), s) for e in ("a > 3 and not t = 'x'", "a < b", "a > t", "cast(t as int)", "a + 1")]
+    [False, False, True, True, True]
+    """
+    for node in tree.walk():
+        if isinstance(node, _COMPARISONS):
+            if not _alike(node, schema):
+                return True
+        elif not isinstance(node, _SAFE):
+            return True
+    return False
+
+
+def _alike(comparison: exp.Expr, schema: Schema) -> bool:
+    """Whether only attributes and literals of one kind are compared, so that nothing has to be cast for it."""
+    kinds = set()
+    for node in comparison.iter_expressions():
+        if isinstance(node, exp.Column):
+            name = schema.resolve(node.name)
+            kinds.add(None if name is None else _kind(schema.type_of(name)))
+        elif isinstance(node, exp.Literal):
+            kinds.add("string" if node.is_string else "double" if "." in node.name else "int")
+        else:
+            return False
+    return len(kinds) == 1 or kinds == {"int", "double"}
+
+
+def _kind(t: pa.DataType) -> str:
+    if pa.types.is_integer(t):
+        return "int"
+    return "double" if pa.types.is_floating(t) else str(t)
+
+
+def in_order(tree: exp.Expr, schema: Schema) -> exp.Expr:
+    """The same expression with AND and OR asked from left to right wherever a side of them can fail.
+
+    >>> from sqlglot import parse_one
+    >>> s = Schema.parse("a int, t string")
+    >>> in_order(parse_one("a > 0 and t > 'x'"), s).sql()
+    "a > 0 AND t > 'x'"
+    >>> in_order(parse_one("a > 0 and cast(t as int) > 1"), s).sql()
+    'CASE WHEN (a > 0) = FALSE THEN FALSE ELSE (a > 0) AND (CAST(t AS INT) > 1) END'
+    """
+    for child in list(tree.iter_expressions()):
+        replaced = in_order(child, schema)
+        if replaced is not child:
+            child.replace(replaced)
+    if not isinstance(tree, exp.And | exp.Or) or not can_fail(tree, schema):
+        return tree
+    decided = exp.Boolean(this=isinstance(tree, exp.Or))
+    first, second = (exp.Paren(this=side.copy()) for side in (tree.this, tree.expression))
+    settled = exp.EQ(this=first, expression=decided)
+    rest = type(tree)(this=first.copy(), expression=second)
+    return exp.Case(ifs=[exp.If(this=settled, true=decided.copy())], default=rest)
