@@ -308,10 +308,10 @@ class Pipeline:
                 self._push(node, f"SELECT * FROM ({sql}) WHERE {operator.predicate.sql}{fence}", base, out)
             case Project():
                 wanted = [(n, e, n in self.looked_at[node.id]) for n, e in operator.columns]
-                columns = [f"{e.sql if w else _null(e)} AS {quote(n)}" for n, e, w in wanted]
-                columns += [FILE] if FILE in base.column_names else []
+                made = [f"{e.sql if w else _null(e)} AS {quote(n)}" for n, e, w in wanted]
+                made += [FILE] if FILE in base.column_names else []
                 fence = FENCE if any(e.can_fail and carried(e) is None for _, e, w in wanted if w) else ""
-                self._push(node, f"SELECT {', '.join(columns)} FROM ({sql}){fence}", base, out)
+                self._push(node, f"SELECT {', '.join(made)} FROM ({sql}){fence}", base, out)
             case Bucket():
                 # Aggregates right above do the windowing themselves, pane by pane; anything else gets labelled rows.
                 consumers = self.consumers[node.id]

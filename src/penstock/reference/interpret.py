@@ -227,6 +227,7 @@ class Run:
         note = getattr(self.running.get(node_id), "note", "")
         yield Step(node_id, node.operator.kind, taken, out, state, input, letter, note)
         held = held or not isinstance(node.operator, _STATELESS) or isinstance(node.operator, operator.Impute)
+        told: set[str] = set()
         for item in out:
             for consumer, port in self._consumers(node_id):
                 running = self.running[consumer]
@@ -244,9 +245,18 @@ class Run:
                 except FAILURES as error:
                     if isinstance(item, Punctuate):
                         raise
-                    self._note(consumer, item.row, str(error))
+                    # An event in several windows of an aggregate is one event all the same.
+                    if consumer not in told or not self._folds(node, self.plan[consumer]):
+                        self._note(consumer, item.row, str(error))
+                    told.add(consumer)
                 letter = next(iter([*letters[known:], *self.failed[failed:]]), None)
                 yield from self._send(consumer, item, answer, port, letter, held)
+
+    def _folds(self, node: Node, consumer: Node) -> bool:
+        """Whether an operator puts events into windows for an aggregate over them."""
+        bucket, aggregate = node.operator, consumer.operator
+        folded = isinstance(bucket, operator.Bucket) and isinstance(aggregate, operator.Aggregate)
+        return folded and bucket.window.label in aggregate.keys
 
     def _note(self, operator_id: str, row: Mapping[str, Any], why: str) -> None:
         self.failed.append(DeadLetter(operator_id, 0, row, why, None, "failed"))
