@@ -255,8 +255,9 @@ class Run:
     def _folds(self, node: Node, consumer: Node) -> bool:
         """Whether an operator puts events into windows for an aggregate over them."""
         bucket, aggregate = node.operator, consumer.operator
-        folded = isinstance(bucket, operator.Bucket) and isinstance(aggregate, operator.Aggregate)
-        return folded and bucket.window.label in aggregate.keys
+        if not isinstance(bucket, operator.Bucket) or not isinstance(aggregate, operator.Aggregate):
+            return False
+        return bucket.window.label in aggregate.keys
 
     def _note(self, operator_id: str, row: Mapping[str, Any], why: str) -> None:
         self.failed.append(DeadLetter(operator_id, 0, row, why, None, "failed"))
