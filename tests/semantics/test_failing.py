@@ -130,4 +130,4 @@ def test_something_fails_at_all() -> None:
         for step in STEPS[::3]:
             found = check(Case(f"s{step}{end}", (Feed("s", rows, ".disorder(2).ends()"),)), replace(WHOLE, max_rows=5))
             failing += any(reason == "failed" for _, reason, _ in found.letters)
-    assert failing > 0.8 * len(STEPS[::3]) * len(ENDS[::4])
+    assert failing > 0.5 * len(STEPS[::3]) * len(ENDS[::4])
