@@ -20,7 +20,7 @@ import copy
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from pathlib import Path
@@ -505,6 +505,7 @@ def hold_against_reference(examples: int) -> Tally:
     @settings(max_examples=examples, **RANDOM)
     @given(*CASES)
     def hold(query: Query, seed: int, recurs: bool) -> None:
+        tally["plan", "tried", ""] += 1
         said = list(claims(query))
         if any(c.bounded and c.finding.state != "none" for c in said):
             assert not broken(query, life_of(query, said, seed, recurs), said), query
@@ -535,6 +536,7 @@ def hold_against_engine(examples: int) -> Tally:
     @settings(max_examples=examples, **RANDOM)
     @given(*CASES)
     def hold(query: Query, seed: int, recurs: bool) -> None:
+        tally["plan", "tried", ""] += 1
         said = list(claims(query))
         life = life_of(query, said, seed, recurs)
         if any(c.bounded and c.finding.state != "none" for c in said):
@@ -566,13 +568,23 @@ def test_the_engine_lets_go_of_state_as_the_check_says() -> None:
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(7200)
-def test_state_is_let_go_and_results_appear_over_many_plans() -> None:
-    tally = hold_against_reference(3000)
+def test_state_is_let_go_and_results_appear_over_many_plans(tried: Callable[[str], None]) -> None:
+    tally = hold_against_reference(1500)
     print(*sorted(tally.items()), *sorted(shares(tally).items()), sep="\n")
+    tried(f"{summary(tally)}, {shares(tally)['all']:.1%} of the unsafe verdicts too careful")
     assert shares(tally)["all"] < 0.15, tally
 
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(7200)
-def test_the_engine_lets_go_of_state_over_many_plans() -> None:
-    print(*sorted(hold_against_engine(500).items()), sep="\n")
+def test_the_engine_lets_go_of_state_over_many_plans(tried: Callable[[str], None]) -> None:
+    tally = hold_against_engine(400)
+    print(*sorted(tally.items()), sep="\n")
+    tried(summary(tally))
+
+
+def summary(tally: Tally) -> str:
+    """How many plans were tried, and how many operators were held to what was said of them."""
+    plans = sum(c for (kind, *_), c in tally.items() if kind == "plan")
+    held = sum(c for (*_, fact), c in tally.items() if fact == "so")
+    return f"{plans:,} plans, {held:,} verdicts that are so"
