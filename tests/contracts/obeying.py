@@ -61,6 +61,8 @@ class Feed:
     """How `ts up to` is told, if it is: in band, or from what the source knows of its order."""
     keys: Ending = "in band"
     """How `k: each value` is told, if it is: in band, some time after the last event of a key, or by each event."""
+    declared: bool = True
+    """Whether it is declared which punctuations are in band."""
     later: int = 4
     """For so many generations the time of a key that has no more events is still told, where it is told for each."""
 
@@ -87,7 +89,7 @@ class Feed:
             text += f".punctuate(ps.Punctuate.{_ENDINGS[self.keys]})"
         if self.in_band:
             listed = ", ".join(repr(f"[[{', '.join(f'{n}:{c}' for n, c in t)}]]") for t in self.in_band)
-            text += f".punctuated().scheme({listed})"
+            text += ".punctuated()" + (f".scheme({listed})" if self.declared else "")
         return text + "".join(f".punctuate(ps.Punctuate.values({a!r}, {list(RECURRING)}))" for a in self.finite)
 
     def __str__(self) -> str:

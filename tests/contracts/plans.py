@@ -76,7 +76,7 @@ def feeds(draw: st.DrawFn, name: str, common: tuple[str, ...]) -> Feed:
     finite = tuple(a for a in ("k", "g") if a not in ending and draw(st.integers(0, 3)) == 0)
     told = draw(st.sampled_from(("in band", "in band", "disorder", "disorder", "every", "rows", "when all")))
     keys = draw(st.sampled_from(("in band", "in band", "after", "once")))
-    return Feed(name, listed, finite, told, keys)
+    return Feed(name, listed, finite, told, keys, declared=draw(st.integers(0, 11)) > 0)
 
 
 @st.composite

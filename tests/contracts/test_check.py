@@ -370,3 +370,20 @@ def test_it_is_told_when_every_event_is_in_many_windows() -> None:
     assert many.why == ("every event is in 3,600 windows, and counts in each",)
     (few,) = [f for f in s.window("1 h", slide="1 min").agg(n="count(*)").check().findings if f.operator == "bucket-1"]
     assert few.why == ()
+
+
+@pytest.mark.parametrize("few", ["group", "all", "top"])
+def test_results_that_wait_for_what_nobody_declared_are_not_called_sure(few: str) -> None:
+    """However little is kept, whether results appear is for the data to say."""
+    s = ps.stream("s", "ts int, k int", time="ts").punctuated().punctuate(Punctuate.values("k", [1, 2]))
+    query = {
+        "group": s.group_by("k").agg(n="count(*)"),
+        "all": s.agg(n="count(*)"),
+        "top": s.top(2, "ts", ["k"]),
+    }[few]
+    report = query.check()
+    last = report.findings[-1]
+    assert (last.mark, last.state, last.output) == ("?", "constant", "as the data says")
+    assert report.safe and report.verdict.startswith("safe if the data says enough")
+    if few != "all":
+        assert s.scheme(k="value").group_by("k").agg(n="count(*)").check().findings[-1].mark == "✓"

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 
-from penstock.algebra.domain import Domains
+from penstock.algebra.domain import Domains, domains_behind
+from penstock.algebra.operator import Operator
 from penstock.algebra.schema import Schema
 from penstock.contracts.report import Output, State
 from penstock.contracts.template import Class, Scheme, Template
@@ -109,6 +110,21 @@ class Flow:
             told = [f"{o.stream}: {how.format(o.attribute)}" for o in self.origins.get(name, ()) if o.stream]
             found += told or [f"`{name}` is computed on the way: no promise of a source reaches it"]
         return tuple(dict.fromkeys(found))
+
+
+def behind(
+    operator: Operator, below: Flow, promised: Promised, origins: Mapping[str, tuple[Origin, ...]] | None = None
+) -> Flow:
+    """What is known behind an operator with one input, given the templates that it passes on."""
+    return Flow(
+        operator.schema,
+        below.streams,
+        promised,
+        below.open,
+        below.ends,
+        below.origins if origins is None else origins,
+        domains_behind(operator, [below.finite]),
+    )
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-import pyarrow as pa
-
 from penstock.algebra.domain import domains, domains_behind
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
@@ -31,25 +29,24 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import After, InBand, Once, WhenAll
-from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow, Window
+from penstock.algebra.window import CountWindow, TimeWindow, Window
 from penstock.contracts.contract import Contract
 from penstock.contracts.flow import (
     Flow,
     Origin,
-    Promised,
     Tags,
     Verdict,
     also_ends,
+    behind,
     goes_on,
     least,
     met,
     none_null,
-    ordered,
     promised_by,
 )
 from penstock.contracts.offering_issuers import judge_limit, judge_pace, judge_top, limited
 from penstock.contracts.offering_join import judge_join, judge_multijoin, judge_rows_join
-from penstock.contracts.report import Output, State
+from penstock.contracts.offering_keeping import judge_aggregate, judge_distinct, judge_order
 from penstock.contracts.source_scheme import flow_of
 from penstock.contracts.template import Scheme
 
@@ -143,11 +140,11 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
         case Bucket():
             return _bucket(operator, below[0])
         case Aggregate():
-            return _aggregate(operator, below[0])
+            return judge_aggregate(operator, below[0])
         case Distinct():
-            return _distinct(operator, below[0])
+            return judge_distinct(operator, below[0])
         case OrderBy():
-            return _order(operator, below[0])
+            return judge_order(operator, below[0])
         case Pace():
             return judge_pace(operator, _union(operator, below), below)
         case Limit():
@@ -164,23 +161,6 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
             return _passing(operator, below[0])
 
 
-def _behind(
-    operator: Operator, below: Flow, promised: Promised, origins: Mapping[str, tuple[Origin, ...]] | None = None
-) -> Flow:
-    return Flow(
-        operator.schema,
-        below.streams,
-        promised,
-        below.open,
-        below.ends,
-        below.origins if origins is None else origins,
-        domains_behind(operator, [below.finite]),
-    )
-
-
-# --- without state ----------------------------------------------------------------------------------------------------
-
-
 def _source(source: Source) -> Verdict:
     """Out: what is promised. To catch events that break promises it remembers a limited number of values."""
     flow = flow_of(source)
@@ -195,7 +175,7 @@ def _source(source: Source) -> Verdict:
 
 def _passing(operator: Operator, below: Flow) -> Verdict:
     """Select, lookup in a table, sink: In = PS, Out = PS: who lets events pass or drops them passes all templates."""
-    return Verdict("none", "at once", _behind(operator, below, below.promised))
+    return Verdict("none", "at once", behind(operator, below, below.promised))
 
 
 def _project(operator: Project, below: Flow) -> Verdict:
@@ -212,14 +192,14 @@ def _project(operator: Project, below: Flow) -> Verdict:
             for names in product(*(renames[n] for n, _ in parts))
         ]
     origins = {new: below.origins[n] for n, names in renames.items() if n in below.origins for new in names}
-    return Verdict("none", "at once", _behind(operator, below, least(promised), origins))
+    return Verdict("none", "at once", behind(operator, below, least(promised), origins))
 
 
 def _map(operator: Map, below: Flow) -> Verdict:
     """In: templates that tag only attributes that the function keeps, Out: the same."""
     kept = {t: a for t, a in below.promised.items() if all(n in operator.keeps for n, _ in t)}
     origins = {n: below.origins[n] for n in operator.keeps if n in below.origins}
-    return Verdict("none", "at once", _behind(operator, below, kept, origins))
+    return Verdict("none", "at once", behind(operator, below, kept, origins))
 
 
 def _union(operator: Union | Pace, below: Sequence[Flow]) -> Verdict:
@@ -266,7 +246,7 @@ def _bucket(operator: Bucket, below: Flow) -> Verdict:
                 labelled: Tags = tags - {(window.on, "+")} | {(window.label, "+")}
                 promised.append((labelled, assumed | goes_on(below, window.on, tags)))
         origins[window.label] = tuple(replace(o, label=True) for o in below.origins.get(window.on, ()))
-    return Verdict("none", "at once", _behind(operator, below, least(promised), origins), _overlapping(window))
+    return Verdict("none", "at once", behind(operator, below, least(promised), origins), _overlapping(window))
 
 
 def _overlapping(window: Window) -> tuple[str, ...]:
@@ -277,176 +257,9 @@ def _overlapping(window: Window) -> tuple[str, ...]:
     return (f"every event is in {many:,} windows, and counts in each",) if many >= _MANY else ()
 
 
-# --- with state -------------------------------------------------------------------------------------------------------
-
-
 def _impute(operator: Impute, below: Flow) -> Verdict:
     """As of Map. No punctuation is needed for the queue to go down, but time: what arrives must not be too much."""
     budget = f"{operator.budget:,} event{'s' * (operator.budget != 1)}"
     why = (f"{budget} an epoch leave the queue",)
     assumes = (f"{below.name or 'the input'} brings it no more than {budget} an epoch in the long run",)
     return Verdict("bounded", "complete", _map(operator, below).behind, why, (), assumes)
-
-
-def _aggregate(operator: Aggregate, below: Flow) -> Verdict:
-    """In: {[[K:c, …]]} with a non-empty part K of the grouping attributes tagged, whatever c; Out: the same.
-
-    So punctuation on part of a grouping key closes all groups it matches. Without a grouping attribute there is one
-    group, which only the end closes. Groups that are finitely many need no release, but their results wait for one.
-    """
-    window = _counted(operator)
-    keys = [k for k in operator.keys if window is None or k != window.label]
-    label = window.label if isinstance(window, LandmarkWindow) else None
-    # The totals of a landmark window go on for a key even when no event of it can come: only time closes anything.
-    closing = below.described(keys if label is None else [label])
-    if label is not None:
-        closing = {t: a for t, a in closing.items() if t == {(label, "+")}}
-    origins = {k: below.origins[k] for k in operator.keys if k in below.origins}
-    flow = _behind(operator, below, closing, origins)
-    few = all(k in below.finite for k in keys)
-    useful = tuple((0, k) for k in ([label] if label is not None else keys))
-    groups = "groups" if window is None else "windows" if label is not None else "counts of a group"
-    growing = _growing(operator)
-    on = below.any_of(closing)
-    assumes = _assumed(closing)
-    if isinstance(window, LandmarkWindow):
-        return _landmark(below, closing, flow, keys, useful, growing)
-    if window is not None and few:
-        said = "each window leaves when it is full; " + ("one count" if not keys else "a count for each declared value")
-        return Verdict("constant", "at once", flow, (f"{said} stays",), useful=useful)
-    if few:
-        size = f"only declared values of {' and '.join(f'`{k}`' for k in keys)}" if keys else "one group"
-        told = (
-            _waiting("results", below, keys) if keys or below.open else "which nothing but the end of the stream closes"
-        )
-        why = (size, f"results: on {on}" if closing else told, *growing)
-        done: Output = "complete" if closing or below.open else "held back"
-        needs = () if done == "complete" else below.wanted(keys) or ("a window, or a grouping attribute that ends",)
-        few_state: State = "constant" if not growing else "bounded" if closing else _endless(below)
-        return Verdict(few_state, done, flow, why, needs, assumes, useful)
-    if closing:
-        return Verdict("bounded", "complete", flow, (f"{groups} leave on {on}",), (), assumes, useful)
-    state = _endless(below)
-    waits = (_waiting(groups, below, keys),)
-    return Verdict(state, _output(state), flow, waits, () if below.open else below.wanted(keys), useful=useful)
-
-
-def _landmark(
-    below: Flow,
-    closing: Promised,
-    flow: Flow,
-    keys: Sequence[str],
-    useful: tuple[tuple[int, str], ...],
-    growing: tuple[str, ...],
-) -> Verdict:
-    """Results come as time goes on, but the totals of each key stay for ever: they must be few and not grow."""
-    endless = [k for k in keys if k not in below.finite]
-    results = f"windows: on {below.any_of(closing)}" if closing else _waiting("windows", below, [n for _, n in useful])
-    why = [results]
-    needs = () if closing or below.open else below.wanted(n for _, n in useful)
-    if endless:
-        names = " and ".join(f"`{k}`" for k in endless)
-        stay = "a landmark window never lets go of a key, and each window has ever more results"
-        why.insert(0, f"totals of each {names} stay for ever: {stay}")
-        needs = (*needs, f'declare all values of {names}: ps.Punctuate.values("{endless[0]}", […])')
-    if growing:
-        why += growing
-        needs = (*needs, "a window that ends")
-    if endless or growing:
-        output: Output = "complete" if closing or below.open else "held back"
-        return Verdict("unbounded", output, flow, tuple(why), needs, useful=useful)
-    if closing:
-        return Verdict("bounded", "complete", flow, tuple(why), (), _assumed(closing), useful)
-    state = _endless(below)
-    return Verdict(state, _output(state), flow, tuple(why), needs, useful=useful)
-
-
-def _growing(operator: Aggregate) -> tuple[str, ...]:
-    """Aggregates whose state for one group grows with its events: `count(distinct x)` keeps every x."""
-    kept = [a for a in operator.aggregations if any(pa.types.is_list(p.type) for p in a.partials)]
-    return tuple(f"`{a.text}` keeps every value until its group leaves" for a in kept)
-
-
-def _counted(operator: Aggregate) -> CountWindow | LandmarkWindow | None:
-    below = operator.inputs[0]
-    window = below.window if isinstance(below, Bucket) else None
-    return window if isinstance(window, CountWindow | LandmarkWindow) else None
-
-
-def _distinct(operator: Distinct, below: Flow) -> Verdict:
-    """In = PS, not empty; Out = PS: any punctuation says that the events it matches cannot come again."""
-    flow = _behind(operator, below, below.promised)
-    useful = tuple((0, n) for n in operator.schema.names)
-    if all(n in below.finite for n in operator.schema.names):
-        return Verdict("constant", "at once", flow, ("every attribute takes only declared values",), useful=useful)
-    if below.promised:
-        why = (f"events are forgotten on {below.any_of(below.promised)}",)
-        return Verdict("bounded", "at once", flow, why, (), _assumed(below.promised), useful)
-    if below.open:
-        return Verdict("as the data says", "at once", flow, (_waiting("remembered events", below, ()),))
-    needs = below.wanted(below.schema.times or below.schema.names)
-    return Verdict("unbounded", "at once", flow, (_waiting("remembered events", below, ()),), needs, useful=useful)
-
-
-def _order(operator: OrderBy, below: Flow) -> Verdict:
-    """In: {[[A:+, X:-]]} for the first sort attribute A, ascending; Out: the same: a sorted prefix is complete.
-
-    A finite A may end value by value instead, in either direction. With slack n the state is n + 1 events, and nothing
-    is promised but the end.
-    """
-    if operator.slack is not None:
-        why = (f"the first of {operator.slack + 1:,} events leaves when another arrives",)
-        return Verdict("constant", "at once", _behind(operator, below, {}), why)
-    first, descending = operator.by[0]
-    useful = ((0, first),)
-    ready: list[tuple[Tags, frozenset[str]]] = []
-    for tags, assumed in below.described([first]).items():
-        ((_, how),) = tags
-        if how == "+" and not descending:
-            ready.append((tags, assumed))
-        elif how == "#" and first in below.finite:
-            told = f"punctuation comes for every declared value of `{first}`"
-            ready.append((tags, assumed | {told}))
-    releasing = least(ready)
-    # A prefix is "up to"; descending it would be "from", for which there is no class.
-    passed = {} if descending else least((frozenset({(first, "+")}), a) for a in releasing.values())
-    flow = _behind(operator, below, passed)
-    if releasing:
-        why = (f"a sorted prefix leaves on {below.any_of(releasing)}",)
-        return Verdict("bounded", "complete", flow, why, (), _assumed(releasing), useful)
-    if below.open:
-        why = (_waiting("sorted events", below, [first]),)
-        return Verdict("as the data says", "complete", flow, why, useful=useful)
-    if descending:
-        why = (f"sorted by `{first}` descending, the first event is known only at the end",)
-        needs: tuple[str, ...] = ("order_by(…) ascending, or with slack=",)
-    else:
-        why = (_waiting("sorted events", below, [first]),)
-        needs = tuple(w.replace(": each value", " up to") for w in below.wanted([first]))
-    return Verdict("unbounded", "held back", flow, why, needs, useful=useful)
-
-
-# --- saying it --------------------------------------------------------------------------------------------------------
-
-
-def _assumed(promised: Promised) -> tuple[str, ...]:
-    """What the best of several templates assumes."""
-    best = ordered(promised)[:1]
-    return tuple(sorted(promised[best[0]])) if best else ()
-
-
-def _waiting(what: str, flow: Flow, attributes: Sequence[str]) -> str:
-    """`groups never leave: nothing promises `trip`; what arrives from trips: ts up to`."""
-    if flow.open:
-        return f"{what} leave on what the data says; scheme(…) would tell before the start what that is"
-    names = " or ".join(f"`{n}`" for n in attributes) or "anything"
-    where = f" from {flow.name}" if flow.name else ""
-    return f"{what} never leave: nothing{where} promises {names} (there arrives: {flow.words})"
-
-
-def _endless(flow: Flow) -> State:
-    return "as the data says" if flow.open else "unbounded"
-
-
-def _output(state: State) -> Output:
-    return "held back" if state == "unbounded" else "complete"

@@ -61,9 +61,10 @@ def judge_top(operator: Top, below: Flow) -> Verdict:
         return Verdict("constant" if few else "bounded", "complete", flow, why, (), assumes, useful)
     if below.open:
         why = (f"{rows}, which leave on what the data says; scheme(…) would tell before the start what that is",)
-        return Verdict("constant" if few else "as the data says", "complete", flow, why, useful=useful)
+        state: State = "constant" if few else "as the data says"
+        return Verdict(state, "as the data says" if few else "complete", flow, why, useful=useful)
     names = " or ".join(f"`{n}`" for n in operator.per)
     waits = f"nothing promises {names} (there arrives: {below.words})" if names else "only the end completes one group"
     needs = below.wanted(operator.per) or ("per=… with an attribute that ends, or a window",)
-    state: State = "constant" if few else "unbounded"
+    state = "constant" if few else "unbounded"
     return Verdict(state, "held back", flow, (f"{rows}, which never leave: {waits}",), needs, useful=useful)

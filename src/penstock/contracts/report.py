@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 #: "as the data says": punctuation comes in band, and nobody declared which.
 State = Literal["none", "constant", "bounded", "as the data says", "unbounded"]
-Output = Literal["at once", "complete", "held back"]
+Output = Literal["at once", "complete", "as the data says", "held back"]
 
 
 #: What becomes of a guard: it goes as the stream goes on; when its values end, if they do; as the data says; at the
@@ -75,7 +75,12 @@ class Finding:
     @property
     def mark(self) -> str:
         """✓ safe, ✗ not, ? for what only the data knows."""
-        return "✗" if not self.safe else "?" if self.state == "as the data says" else "✓"
+        return "✗" if not self.safe else "?" if self.unsure else "✓"
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it depends on what punctuation the data brings, of which nothing is declared."""
+        return "as the data says" in (self.state, self.output)
 
     @property
     def verdict(self) -> str:
@@ -84,7 +89,7 @@ class Finding:
             return "state grows for ever" + (", results are held back" if self.output == "held back" else "")
         if self.output == "held back":
             return "results are held back for ever"
-        return "safe if the data says enough" if self.state == "as the data says" else "safe"
+        return "safe if the data says enough" if self.unsure else "safe"
 
     @property
     def notes(self) -> list[tuple[str, str]]:
@@ -151,7 +156,7 @@ class Report:
         if (first := self.culprit) is not None:
             others = sum(not f.safe for f in self.findings) - 1
             return f"unsafe: {first.operator}: {first.verdict}" + (f", and {others} more" if others else "")
-        unsure = [f.operator for f in self.findings if f.state == "as the data says"]
+        unsure = [f.operator for f in self.findings if f.unsure]
         if unsure:
             return f"safe if the data says enough: {', '.join(unsure)} must be told in band, and no scheme is declared"
         given = ", if what is assumed of the data holds" if any(f.assumes for f in self.findings) else ""
