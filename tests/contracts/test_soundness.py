@@ -336,9 +336,8 @@ def broken_on_engine(query: Query, life: Life, said: Sequence[Claim]) -> list[st
             for claim in said
             if claim.bounded and rises(counts := held[claim.finding.operator], warm_up)
         ]
-        if (report := check(query.plan)).safe and not any(
-            f.unsure for f in report.findings
-        ):  # Where state grows, so does what is owed for events that are late in time.
+        # Where state grows, so does what is owed for events that are late in time.
+        if all(f.safe and not f.unsure for f in check(query.plan).findings):
             ends = [warm_up + PERIOD, warm_up + 2 * PERIOD]
             owed = [total - told[end - 1] for total, end in zip(totals(query, life, ends), ends)]
             if owed[1] > owed[0]:
