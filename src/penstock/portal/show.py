@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from penstock.algebra.punctuation import PunctuationSet
@@ -25,6 +24,7 @@ from penstock.engine.state import read_marks, read_run
 from penstock.engine.storage import Storage, unseal
 from penstock.errors import CheckpointError, UserError
 from penstock.kernels.fold import is_tickable
+from penstock.portal.state_query import select
 from penstock.portal.why import waits_for
 
 T = TypeVar("T")
@@ -174,24 +174,7 @@ def ask(path: str, sql: str) -> pa.Table:
             ("waits", pa.string()),
         ]
     )
-    with duckdb.connect(":memory:") as connection:
-        for name, table in {**tables, "units": pa.Table.from_pylist(units, schema)}.items():
-            connection.register(name, table)
-        try:
-            relation = connection.sql(sql)
-            if relation is None:
-                raise UserError("--query: this statement has no answer", hint="write a SELECT")
-            answer = relation.to_arrow_table()
-        except duckdb.Error as error:
-            names = ", ".join([*(f'"{n}"' for n in tables), "units"])
-            raise UserError(f"--query: {_first(error)}", hint=f"there are the tables {names}") from None
-    assert isinstance(answer, pa.Table)
-    return answer
-
-
-def _first(error: Exception) -> str:
-    said = str(error).strip().splitlines()
-    return said[0] if said else type(error).__name__
+    return select(sql, {**tables, "units": pa.Table.from_pylist(units, schema)})
 
 
 __all__ = ["Frontier", "Snapshot", "Unit", "ask"]
