@@ -10,6 +10,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: Characters of a message, or of a hint.
+_LONGEST = 1_000
+
 
 class PenstockError(Exception):
     """Base of all errors Penstock raises on purpose.
@@ -20,8 +23,8 @@ class PenstockError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _of_readable_length(message)
+        self.hint = None if hint is None else _of_readable_length(hint)
 
     def __str__(self) -> str:
         return f"{self.message}. Hint: {self.hint}" if self.hint else self.message
@@ -29,6 +32,11 @@ class PenstockError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process boundaries (worker to driver): keyword-only arguments need help to be pickled.
         return (_rebuild, (type(self), self.message, self.hint))
+
+
+def _of_readable_length(text: str) -> str:
+    """Nobody reads on: what is quoted may be as long as data is."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 3 // 4]} … {text[-_LONGEST // 4 :]}"
 
 
 def _rebuild(kind: type[PenstockError], message: str, hint: str | None) -> PenstockError:

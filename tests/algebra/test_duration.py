@@ -45,3 +45,10 @@ def test_zero_is_refused_where_it_makes_no_sense() -> None:
 @given(st.integers(0, 2**62))
 def test_durations_print_as_they_are_read(micros: int) -> None:
     assert parse_duration(format_duration(micros)) == micros
+
+
+@pytest.mark.parametrize(("text", "write"), [("1 month", "30 days"), ("2 months", "30 days"), ("1 Year", "365 days")])
+def test_what_has_no_fixed_length_is_no_duration(text: str, write: str) -> None:
+    with pytest.raises(UserError, match="has no fixed length") as caught:
+        parse_duration(text)
+    assert write in str(caught.value) and "minute" not in str(caught.value)

@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 import pyarrow as pa
 
 from penstock.algebra.aggregation import Aggregation
+from penstock.algebra.arguments import worded
 from penstock.algebra.choosing import Choosing, bucket_under
 from penstock.algebra.combine import On, join_operator, same_attributes
 from penstock.algebra.declare import Declaring, Extent
@@ -35,11 +36,12 @@ from penstock.algebra.plan import Plan, explain_mermaid, explain_text
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.table import Table, lookup
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import UserError, did_you_mean, shortly
 
 S = TypeVar("S", bound="Stream")
 
 
+@worded
 @dataclass(frozen=True, eq=False)
 class Stream(Declaring, Choosing):
     """A stream of events: a source, or what operators make of one."""
@@ -329,6 +331,8 @@ class Stream(Declaring, Choosing):
     def _known(self, names: Sequence[str], call: str) -> tuple[str, ...]:
         found = []
         for name in names:
+            if not isinstance(name, str):
+                raise UserError(f"{call}: {shortly(name)} is not a name", hint=f"one of {', '.join(self.schema.names)}")
             spelled = self.schema.resolve(name)
             if spelled is None:
                 raise UserError(f"{call}: unknown column '{name}'", hint=did_you_mean(name, self.schema.names))
@@ -365,6 +369,7 @@ class Stream(Declaring, Choosing):
         return micros
 
 
+@worded
 @dataclass(frozen=True)
 class Grouped(Generic[S]):
     """A stream and its grouping attributes, waiting for aggregates."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from penstock.algebra.arguments import worded
 from penstock.algebra.behave_pace import said
 from penstock.algebra.feedback import Intent, Switches
 from penstock.algebra.operator import Aggregate, Bucket, Impute, Instrument, Limit, Operator, Pace, Project, Select, Top
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.algebra.builder import Stream
 
 
+@worded
 class Choosing:
     """What a stream can leave out, put off or pass on; `Stream` inherits it."""
 
@@ -118,7 +120,15 @@ class Choosing:
         if not isinstance(says, str) and not callable(says):
             raise UserError(f"instrument: {says!r} is no feedback", hint="a text such as 'not [*, > 40]'")
         made = Instrument((self.operator,), self.schema, says=says, every=every)
-        told = said(made, every or 1)  # What cannot be read is told now, not in the middle of a run.
+        try:
+            told = said(made, every or 1)  # What cannot be read is told now, not in the middle of a run.
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(
+                f"instrument: the function failed on {every or 1}: {type(error).__name__}: {error}",
+                hint="it is given a number of events and returns a text such as 'not [*, > 40]'",
+            ) from error
         if told.intent is Intent.DEMANDED:
             raise UserError(f"instrument: '{told}' is for consumers", hint='run.demand("[ … ]") gives partial results')
         return self._with(made)

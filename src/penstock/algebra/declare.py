@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import pyarrow as pa
 
+from penstock.algebra.arguments import worded
 from penstock.algebra.duration import parse_duration
 from penstock.algebra.operator import Operator, Source
 from penstock.algebra.punctuate import Extent, Measured, Policy, declared
@@ -35,7 +36,7 @@ from penstock.algebra.source import (
     WithinRows,
 )
 from penstock.algebra.types import coerce_value, type_text
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import UserError, did_you_mean, shortly
 
 __all__ = ["Declaring", "Extent"]
 
@@ -53,6 +54,7 @@ _CLASSES = {
 }
 
 
+@worded
 class Declaring:
     """What a stream can say while it is still a bare source; `Stream` inherits it."""
 
@@ -379,6 +381,8 @@ class Declaring:
             raise UserError(f"{call}('{attribute}'): {error.message}", hint=error.hint) from None
 
     def _named(self, name: str, call: str) -> str:
+        if not isinstance(name, str):
+            raise UserError(f"{call}: {shortly(name)} is not a name", hint=f"one of {', '.join(self.schema.names)}")
         spelled = self.schema.resolve(name)
         if spelled is None:
             raise UserError(f"{call}: unknown column '{name}'", hint=did_you_mean(name, self.schema.names))

@@ -19,6 +19,8 @@ _NAMES = {
     "day": ("d", "day", "days"),
 }
 _FACTORS = {name: _UNITS[unit] for unit, names in _NAMES.items() for name in names} | {"week": _WEEK, "weeks": _WEEK}
+#: What people call a length of time though it has none, and about how many days it has.
+_UNEVEN = {"month": 30, "quarter": 91, "year": 365, "decade": 3652, "century": 36_525}
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-zµμ]+)")
 _LONGEST = 2**62  # Twice that still fits in 64 bits, so sums of a timestamp and a duration can be checked.
 
@@ -57,6 +59,12 @@ def _parse(text: str, where: str) -> int:
             break
         unit = part[2] if part[2] in _FACTORS else part[2].lower()
         if unit not in _FACTORS:
+            if (days := _UNEVEN.get(unit.removesuffix("s"))) is not None:
+                raise UserError(
+                    f"{where}: '{text}' is not a duration: a {unit.removesuffix('s')} has no fixed length",
+                    hint=f"write days, such as '{days} days'; for calendar {unit.removesuffix('s')}s group by "
+                    f"date_trunc('{unit.removesuffix('s')}', ts) instead",
+                )
             near = nearest(unit, _FACTORS)
             guess = f"did you mean '{near}'? " if near else ""
             raise UserError(

@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 
 import pyarrow as pa
 
+from penstock.algebra.arguments import checked
 from penstock.algebra.builder import Stream
 from penstock.algebra.combine import Extent, measurable, ticks_of
 from penstock.algebra.cost import Input
@@ -99,6 +100,7 @@ class JoinStatistics:
         return Statistics(tuple(inputs), self.shares(), tuple(names))
 
 
+@checked
 def join(
     first: S,
     *others: Stream,

@@ -33,7 +33,7 @@ from penstock.algebra.restriction import (
 )
 from penstock.algebra.schema import Schema
 from penstock.algebra.types import coerce_value
-from penstock.errors import UserError
+from penstock.errors import UserError, shortly
 
 _COMPARISONS = {"<=": at_most, "≤": at_most, ">=": at_least, "≥": at_least, "<": less, ">": greater}
 _COMPARISON = re.compile("<=|>=|≤|≥|<|>")
@@ -79,6 +79,10 @@ class Pattern:
         Traceback (most recent call last):
         penstock.errors.UserError: pattern has 2 restrictions for 1 attributes. Hint: one for each of: a int
         """
+        if not isinstance(text, str):
+            raise UserError(
+                f"pattern {shortly(text)} is not a text", hint=f"write one restriction for each of: {schema}"
+            )
         return _Reader(text, schema).pattern()
 
     @classmethod

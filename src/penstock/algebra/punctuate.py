@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from penstock.algebra.arguments import worded
 from penstock.algebra.source import REMEMBERED
 from penstock.errors import UserError
 
@@ -45,12 +46,13 @@ class Measured:
     warm_up: int = 10_000
 
     def __post_init__(self) -> None:
-        if not 0 < self.quantile <= 1:
-            raise UserError(f"Measured(quantile={self.quantile})", hint="a number above 0, up to 1, such as 0.999")
-        if self.warm_up < 0:
-            raise UserError(f"Measured(warm_up={self.warm_up})", hint="a number of events")
+        if not isinstance(self.quantile, int | float) or not 0 < self.quantile <= 1:
+            raise UserError(f"Measured(quantile={self.quantile!r})", hint="a number above 0, up to 1, such as 0.999")
+        if not isinstance(self.warm_up, int) or self.warm_up < 0:
+            raise UserError(f"Measured(warm_up={self.warm_up!r})", hint="a number of events")
 
 
+@worded
 class Punctuate:
     """The policies: `stream.punctuate(ps.Punctuate.after("trip", "10 min"), ps.Punctuate.every("1 min"))`.
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.algebra.types import canonical_type, coerce_value, parse_type, type_text
-from penstock.errors import SchemaError, UserError, did_you_mean
+from penstock.errors import SchemaError, UserError, a, did_you_mean, encodable, shortly
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*\Z")
 # A name, plain or in backticks as in Spark SQL, then its type: everything up to the next comma outside parentheses.
@@ -34,6 +34,8 @@ class Attribute:
     type: pa.DataType
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not encodable(self.name):
+            raise UserError(f"attribute name {shortly(self.name)} cannot be written", hint="use a plain text")
         if not self.name or not self.name.strip() or "\0" in self.name:
             raise UserError(f"attribute name {self.name!r} is empty", hint="give every attribute a name")
         if self.name.startswith("__"):
@@ -80,7 +82,7 @@ class Schema:
             t = self.type_of(name)
             if not (pa.types.is_timestamp(t) or pa.types.is_date(t) or pa.types.is_integer(t)):
                 raise UserError(
-                    f"time attribute '{name}' is a {type_text(t)}",
+                    f"time attribute '{name}' is {a(type_text(t))}",
                     hint="a time attribute is a timestamp, a date or an integer",
                 )
 
@@ -91,6 +93,8 @@ class Schema:
         >>> Schema.parse("`wind speed` decimal(5,1), n int").names
         ('wind speed', 'n')
         """
+        if not isinstance(text, str):
+            raise UserError(f"schema {shortly(text)} is not a text", hint="write it like 'ts timestamp, speed double'")
         attributes = []
         for part in _split(text):
             found = _DECLARATION.match(part)

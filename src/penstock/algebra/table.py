@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from penstock.algebra.arguments import checked, worded
 from penstock.algebra.duration import format_duration, parse_duration
 from penstock.algebra.join import Taken
 from penstock.algebra.operator import Operator
@@ -37,6 +38,7 @@ class Framed:
     every: int | None = None
 
 
+@worded
 @dataclass(frozen=True)
 class Table:
     """A table by its name, attributes, key, and, if it is versioned, the attributes that say when a row holds.
@@ -108,6 +110,7 @@ class Table:
         return f"{self.name}({self.schema}) by {', '.join(self.key)}{holds}{where}"
 
 
+@checked
 def table(
     name: str,
     schema: str | Schema,

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.algebra.arguments import worded
 from penstock.algebra.duration import format_duration, parse_duration
 from penstock.algebra.restriction import ANY, EDGES, Range, Restriction, between, one_of, values_of
 from penstock.algebra.schema import Schema
@@ -37,6 +38,7 @@ _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000
 
 
+@worded
 class Window(ABC):
     """How events are gathered into windows. Make one with a factory:
 

@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from penstock.engine.disk import disk, make_folder, sync_all, sync_names
 from penstock.engine.fault import reach
-from penstock.errors import CheckpointError, UserError, encodable
+from penstock.errors import CheckpointError, UserError, encodable, shortly
 
 
 def split_url(url: str) -> tuple[fs.FileSystem, str]:
@@ -56,6 +56,8 @@ def folder_text(path: object, example: str) -> str:
         raise UserError("the path is empty", hint=said)
     if "\0" in text or not encodable(text):
         raise UserError(f"the path {text!r} has characters that cannot be written", hint=said)
+    if "://" not in text and any(len(part.encode()) > 255 for part in text.split("/")):
+        raise UserError(f"the path {shortly(text)} has a name that is too long", hint="names may have 255 bytes")
     return text
 
 

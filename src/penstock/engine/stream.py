@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.algebra import builder
+from penstock.algebra.arguments import checked, worded
 from penstock.algebra.duration import parse_duration
 from penstock.algebra.operator import Source
 from penstock.algebra.schema import Schema
@@ -26,7 +28,7 @@ from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
 from penstock.engine.settings import Settings, check_setting
 from penstock.engine.sink import MemoryTarget, Target, memory
 from penstock.engine.source.ticks import to_tick
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import UserError, did_you_mean, shortly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +46,7 @@ _GENERATED = {
 }
 
 
+@worded
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream(builder.Stream):
     """A stream of events: build a query by chaining calls, `check` it, then `start` it."""
@@ -98,8 +101,16 @@ class Stream(builder.Stream):
 
         `feedback` is told to the run before its first epoch; `run.feedback(…)` tells it more while it goes on.
         """
+        if isinstance(sink, list | tuple | set) and sink:
+            raise UserError(
+                f"start() takes one sink, not {len(sink)}",
+                hint="start the query once for each, every time with a checkpoint of its own, or write to all of them "
+                "in one function: ps.deliver(lambda rows, epoch: …)",
+            )
         if not isinstance(sink, Target):
-            raise UserError(f"start(sink={sink!r}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…")
+            raise UserError(
+                f"start(sink={shortly(sink)}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…"
+            )
         for name in settings:
             if name not in _SETTINGS:
                 raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
@@ -138,6 +149,7 @@ class Stream(builder.Stream):
         return self.schema.arrow.empty_table() if found is None else found
 
 
+@checked
 def stream(name: str, schema: str | Schema, *, time: str | Sequence[str] | None = None) -> Stream:
     """Declare a stream by its name, its attributes and its time attribute.
 
@@ -150,6 +162,7 @@ def stream(name: str, schema: str | Schema, *, time: str | Sequence[str] | None 
     return Stream(Source((), parsed, name=name))
 
 
+@checked
 def generate(
     name: str = "generated",
     *,
@@ -177,29 +190,38 @@ def generate(
     kinds: list[tuple[str, str, tuple[Any, ...]]] = [("ts", "time", ())]
     for column, kind in wanted.items():
         given = (kind,) if isinstance(kind, str) else tuple(kind)
-        if not given or given[0] not in _GENERATED:
+        if not given or not isinstance(given[0], str) or given[0] not in _GENERATED:
             raise UserError(
                 f"generate: column '{column}' is {kind!r}", hint=did_you_mean(str(given[:1] or ""), _GENERATED)
             )
         kinds.append((column, given[0], given[1:]))
     declared = ", ".join(f"`{c}` {'timestamp' if k == 'time' else _GENERATED[k]}" for c, k, _ in kinds)
-    if rate is not None and rate <= 0:
-        raise UserError(f"generate(rate={rate})", hint="events a second, more than 0")
-    if rows is not None and rows < 0:
-        raise UserError(f"generate(rows={rows})", hint="a number of events")
-    if partitions < 1:
-        raise UserError(f"generate(partitions={partitions})", hint="a whole number of at least 1")
+    if rate is not None and not (_is_number(rate, int, float) and 0 < rate < math.inf):
+        raise UserError(f"generate(rate={shortly(rate)})", hint="events a second, more than 0")
+    if rows is not None and not (_is_number(rows) and rows >= 0):
+        raise UserError(f"generate(rows={shortly(rows)})", hint="a number of events")
+    if not (_is_number(partitions) and partitions >= 1):
+        raise UserError(f"generate(partitions={shortly(partitions)})", hint="a whole number of at least 1")
+    if not _is_number(seed):
+        raise UserError(f"generate(seed={shortly(seed)})", hint="a whole number")
     late = parse_duration(disorder, where="generate disorder") if disorder else 0
     first = to_tick(coerce_value(start, pa.timestamp("us")))
     said = tuple((punctuate or {}).items())
     for attribute, every in said:
-        if attribute not in {c for c, _, _ in kinds} or every < 1:
-            raise UserError(f"generate(punctuate={{'{attribute}': {every}}})", hint="a column, and a number of events")
+        if attribute not in {c for c, _, _ in kinds} or not (_is_number(every) and every >= 1):
+            raise UserError(
+                f"generate(punctuate={{'{attribute}': {shortly(every)}}})", hint="a column, and a number of events"
+            )
     reader = Generated(rows, rate, seed, first, partitions, late, tuple(kinds), punctuate=said)
     made = Stream(Source((), Schema.parse(declared, "ts"), name=name, reader=reader)).disorder(disorder or "0 s")
     return made.punctuated() if said else made
 
 
+def _is_number(value: object, *kinds: type) -> bool:
+    return isinstance(value, kinds or int) and not isinstance(value, bool)
+
+
+@checked
 def from_spark(frame: DataFrame, *, name: str = "spark", time: str | Sequence[str] | None = None) -> Stream:
     """Take any Structured Streaming DataFrame as a stream.
 

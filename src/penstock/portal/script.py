@@ -29,7 +29,7 @@ from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.source.read import read
 from penstock.engine.storage import Storage
 from penstock.engine.stream import Stream
-from penstock.errors import PenstockError, SourceError, UnreadableError, UserError, did_you_mean
+from penstock.errors import PenstockError, SourceError, UnreadableError, UserError, did_you_mean, shortly
 
 EXAMPLE = "query = ps.stream('traffic', 'ts timestamp, speed double', time='ts').read_parquet('data')"
 
@@ -65,6 +65,12 @@ def load(spec: str) -> Script:
             raise UserError(f"{path.name} defines no variable '{name}'", hint=hint)
         raise UserError(f"{path.name}: '{name}' is a {type(found).__name__}, not a stream", hint=hint)
     sink, settings = defined.get("sink"), defined.get("settings", {})
+    if isinstance(sink, list | tuple | set) and sink:
+        raise UserError(
+            f"{path.name}: sink = {shortly(sink)} names {len(sink)} sinks, but a query has one",
+            hint="run it once for each, from files of their own, or write to all of them in one function: "
+            "sink = ps.deliver(write_to_both)",
+        )
     if sink is not None and not isinstance(sink, Target):
         raise UserError(f"{path.name}: sink = {sink!r} is not a sink", hint="sink = ps.parquet('out'), for example")
     if not isinstance(settings, Mapping):
