@@ -43,7 +43,8 @@ from penstock.engine.source.frontier import PromiseState, count_spared, plan_tas
 from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.letter import UNREADABLE
 from penstock.engine.source.listing import SourceReader, open_reader
-from penstock.engine.source.split import Split, changed_file
+from penstock.engine.source.sameness import changed_file
+from penstock.engine.source.split import Split
 from penstock.engine.source.unreadable import passed_over_letters
 from penstock.engine.state import apply, run_names
 from penstock.engine.tables import TableKeeper
@@ -132,7 +133,8 @@ class Driver:
         """Know nothing: what `recover` starts from."""
         self.manifest = Manifest(epoch=0)
         self.readers: dict[str, SourceReader] = {
-            i: open_reader(s, self.inboxes.get(i)) for i, s in self.sources.items()
+            i: open_reader(s, self.inboxes.get(i), lenient=self.settings.changed_files == "ignore")
+            for i, s in self.sources.items()
         }
         self.unread.tell(self.readers)
         # Who has taken over must not rely on a snapshot that the run before it may still delete.

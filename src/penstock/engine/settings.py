@@ -27,6 +27,8 @@ class Settings:
     compact_above: int = MANY
     rewrite_above: float = 0.5
     merge_above: int = MANY
+    #: What becomes of a file that has changed after it was read: an error, or a warning and no second look.
+    changed_files: Literal["fail", "ignore"] = "fail"
     #: Who may look into the folder of a checkpoint that is made: nobody else.
     checkpoint_mode: int = 0o700
     durability: Durability = "commit"
@@ -46,6 +48,8 @@ def check_setting(name: str, value: Any) -> None:
     if name in ("max_rows", "max_bytes", "buckets", "batch_rows", "merge_above") and value is not None:
         if not isinstance(value, int) or value < 1:
             raise UserError(f"setting {name}={value!r}", hint="a whole number of at least 1")
+    elif name == "changed_files" and value not in ("fail", "ignore"):
+        raise UserError(f"setting {name}={value!r}", hint="'fail', or 'ignore' to go on with what was read before")
     elif name == "checkpoint_mode" and (not isinstance(value, int) or value & ~0o777 or value & 0o700 != 0o700):
         raise UserError(f"setting {name}={value!r}", hint="permissions such as 0o750; the owner needs all of them")
     elif name == "durability" and value not in get_args(Durability):

@@ -81,6 +81,9 @@ def run(
     max_bytes: Annotated[int | None, typer.Option(min=1, help="Most bytes an epoch takes.")] = None,
     buckets: Annotated[int | None, typer.Option(min=1, help="Parts of the state; fixed by the first run.")] = None,
     dead_letters: Annotated[str | None, typer.Option(help="Folder for events that were not let in.")] = None,
+    changed_files: Annotated[
+        str | None, typer.Option(help="fail (the default), or ignore what has changed in files that were read.")
+    ] = None,
     durability: Annotated[
         str | None,
         typer.Option(metavar="WHAT", help="commit: an epoch survives power loss (the default); process: a kill only."),
@@ -106,6 +109,7 @@ def run(
         "max_bytes": max_bytes,
         "buckets": buckets,
         "dead_letters": dead_letters,
+        "changed_files": changed_files,
         "durability": durability,
         "allow_unbounded": allow_unbounded,
         "on_error": on_error,

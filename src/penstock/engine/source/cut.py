@@ -229,7 +229,9 @@ def packed_units(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> l
     return found
 
 
-def split_of(stream: str, format: str, file: Candidate, units: Sequence[Unit], ordinal: int, last: bool) -> Split:
+def split_of(
+    stream: str, format: str, file: Candidate, units: Sequence[Unit], ordinal: int, last: bool, mark: str = ""
+) -> Split:
     """Neighbouring units of one file as a split; its ticks are known if those of all its units are.
 
     Of a row group that is spared in parts, the last has the ticks of the whole.
@@ -256,4 +258,5 @@ def split_of(stream: str, format: str, file: Candidate, units: Sequence[Unit], o
         last=last,
         spared=units[0].spared,
         unreadable=units[0].unreadable,
+        mark=mark,
     )

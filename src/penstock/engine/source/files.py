@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ from penstock.engine.source.cut import (
 from penstock.engine.source.folder import Candidate, Folder
 from penstock.engine.source.footer import Footer
 from penstock.engine.source.guard import can_spare
+from penstock.engine.source.sameness import Look, Sameness
 from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps, joined
 from penstock.engine.source.unreadable import PASSED_OVER, Unreadable
@@ -55,8 +56,7 @@ class Listed(Protocol):
 class Begun:
     """A file that is read in part, and which rows or bytes of it are taken."""
 
-    size: int
-    mtime_ns: int
+    look: Look
     taken: tuple[Stretch, ...]
 
 
@@ -71,7 +71,7 @@ class FilesReader:
     for the same reason.
     """
 
-    def __init__(self, source: Source, files: Files, folder: Listed | None = None) -> None:
+    def __init__(self, source: Source, files: Files, folder: Listed | None = None, *, lenient: bool = False) -> None:
         self.source = source
         self.files = files
         self.waiting: tuple[tuple[str, str], ...] = ()
@@ -80,9 +80,10 @@ class FilesReader:
         self._settle = float(self._options.get("settle", 1.0))
         patience = self._settle if "settle" in self._options or files.format != "parquet" else None
         self.unreadable = Unreadable(source.name, self._options.get("on_unreadable", "wait"), patience)
-        self._done: dict[str, tuple[int, int]] = {}
+        self._done: dict[str, Look] = {}
         self._finished = 0
         self._begun: dict[str, Begun] = {}
+        self._sameness = Sameness(source.name, files.format, lenient)
         self._changed: set[str] = set()
         self._ordinals: dict[str, int] = {}
         self._partitions: set[str] = set()
@@ -155,19 +156,29 @@ class FilesReader:
             self._ordinals[split.partition] = split.ordinal + 1
             self._touched.add(split.partition)
             if split.last:
-                self._finish(name, PASSED_OVER if split.unreadable else split.size, split.mtime_ns)
+                size = PASSED_OVER if split.unreadable else split.size
+                self._finish(name, Look(size, split.mtime_ns, split.mark))
                 self._footers.pop(name, None)
                 self.unreadable.forget(name)
             else:
                 taken = joined(self._taken(name), split.start, split.stop)
-                self._begun[name] = Begun(split.size, split.mtime_ns, taken)
+                self._begun[name] = Begun(Look(split.size, split.mtime_ns, split.mark), taken)
                 self._changed.add(name)
 
-    def _finish(self, name: str, size: int, mtime_ns: int) -> None:
-        self._begun.pop(name, None)
-        self._done[name] = (size, mtime_ns)
-        self._delta.append([name, size, mtime_ns])
+    def _finish(self, name: str, look: Look) -> None:
+        self._note(name, look)
+        self._sameness.forget(name)
         self._finished += 1
+
+    def _note(self, name: str, look: Look, begun: bool = False) -> None:
+        """Write down what a file looks like, of which a part is read or all of it."""
+        if begun:
+            self._begun[name] = replace(self._begun[name], look=look)
+            self._changed.add(name)
+        else:
+            self._begun.pop(name, None)
+            self._done[name] = look
+            self._delta.append([name, *look.to_json()])
 
     def position(self) -> dict[str, Any]:
         """What changed since the last call: call it once per epoch, right after its plan."""
@@ -184,7 +195,7 @@ class FilesReader:
         """Everything, so that older deltas can be dropped. Same moment as `position`."""
         return {
             "files_done": self._finished,
-            "delta": [[n, *f] for n, f in self._done.items()],
+            "delta": [[n, *look.to_json()] for n, look in self._done.items()],
             "begun": self._begun_json(self._begun),
             "ordinals": dict(sorted(self._ordinals.items())),
         }
@@ -192,14 +203,11 @@ class FilesReader:
     def restore(self, snapshot: Mapping[str, Any] | None, deltas: Sequence[Mapping[str, Any]]) -> None:
         """Take up the position of a snapshot and the deltas after it."""
         for part in ([snapshot] if snapshot is not None else []) + list(deltas):
-            self._done.update({n: (size, mtime) for n, size, mtime in part["delta"]})
+            self._done.update({n: Look(*look) for n, *look in part["delta"]})
             self._ordinals.update(part["ordinals"])
             self._finished = part["files_done"]
-            for name, size, mtime_ns, taken in part.get("begun", ()):
-                self._begun[name] = Begun(size, mtime_ns, tuple((start, stop) for start, stop in taken))
-            if part.get("cursor"):  # as it was written when files were read from front to back only
-                name, size, mtime_ns, position = part["cursor"]
-                self._begun = {name: Begun(size, mtime_ns, ((0, position),))}
+            for name, taken, *look in part.get("begun", ()):
+                self._begun[name] = Begun(Look(*look), tuple((start, stop) for start, stop in taken))
             for name, *_ in part["delta"]:
                 self._begun.pop(name, None)
         self._partitions.update(self._ordinals)
@@ -212,7 +220,7 @@ class FilesReader:
 
     def _begun_json(self, names: Iterable[str]) -> list[list[Any]]:
         found = ((n, self._begun[n]) for n in sorted(names))
-        return [[n, b.size, b.mtime_ns, [list(stretch) for stretch in b.taken]] for n, b in found]
+        return [[n, [list(stretch) for stretch in b.taken], *b.look.to_json()] for n, b in found]
 
     def _taken(self, name: str) -> tuple[Stretch, ...]:
         return self._begun[name].taken if name in self._begun else ()
@@ -238,15 +246,13 @@ class FilesReader:
         for c in listed:
             before = self._done.get(c.name)
             if c.name in self._begun:
-                before = (self._begun[c.name].size, self._begun[c.name].mtime_ns)
+                before = self._begun[c.name].look
                 begun.append(c)
             if before is None:
                 todo.append(c)
-            elif before != (c.size, c.mtime_ns) and before[0] != PASSED_OVER:
-                raise SourceError(
-                    f"stream '{self.source.name}': file '{c.address}' changed after it was read",
-                    hint="write new events to a new file",
-                )
+            elif before.size != PASSED_OVER and (news := self._sameness.news(c, before, self.unreadable.warnings)):
+                look, other = news
+                self._note(c.name, look, begun=c.name in self._begun and not other)
         if gone := self._begun.keys() - {c.name for c in begun}:
             raise SourceError(
                 f"stream '{self.source.name}': file '{min(gone)}' is gone, but only a part of it was read",
@@ -256,7 +262,7 @@ class FilesReader:
         for name in sorted(self._unread - names - self._done.keys() - self._begun.keys()):
             self.unreadable.vanished(name)
         self._unread = names
-        yield from begun
+        yield from (c for c in begun if c.name in self._begun)
         yield from todo
 
     def _is_settled(self, c: Candidate, settled: bool) -> bool:
@@ -325,7 +331,7 @@ class FilesReader:
                     return
             if empty and groups is None:
                 # No split will ever name it, so it is ticked off here.
-                self._finish(file.name, file.size, file.mtime_ns)
+                self._finish(file.name, Look(file.size, file.mtime_ns, self._sameness.mark(file)))
 
     def _passed_over(self, file: Candidate, why: NotReady | SourceError, settled: bool) -> Unit | None:
         """What stands for a file, or the rest of it, that is passed over; None if it is waited for."""
@@ -395,5 +401,6 @@ class FilesReader:
             shape = self._shape(file)
             whole = (0, shape.rows) if isinstance(shape, Footer) else (shape.first_byte, file.size)
             last = not any(gaps(read[file.name], *whole))
-            splits.append(split_of(self.source.name, self.files.format, file, units, ordinal, last))
+            mark = self._sameness.mark(file)
+            splits.append(split_of(self.source.name, self.files.format, file, units, ordinal, last, mark))
         return tuple(splits)

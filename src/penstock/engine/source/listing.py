@@ -55,15 +55,18 @@ class SourceReader(Protocol):
     def restore(self, snapshot: Mapping[str, Any] | None, deltas: Sequence[Mapping[str, Any]]) -> None: ...
 
 
-def open_reader(source: Source, inbox_path: str | None = None) -> SourceReader:
-    """The reader of a source. A Spark stream is read from its inbox, a folder of complete batches."""
+def open_reader(source: Source, inbox_path: str | None = None, *, lenient: bool = False) -> SourceReader:
+    """The reader of a source. A Spark stream is read from its inbox, a folder of complete batches.
+
+    One that is `lenient` goes on where a file has changed after it was read.
+    """
     reader = source.reader
     if reader is None:
         raise UserError(
             f"stream '{source.name}' has nothing to read from", hint="call .read_parquet(path) or another .read_…"
         )
     if isinstance(reader, Files):
-        return FilesReader(source, reader)
+        return FilesReader(source, reader, lenient=lenient)
     if isinstance(reader, Generated):
         return GeneratedReader(source, reader)
     if inbox_path is None:

@@ -41,9 +41,10 @@ from penstock.engine.source.letter import (
     no_letters,
     temporal_texts,
 )
-from penstock.engine.source.place import fingerprint, first_line, locate
+from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.points import ValuePoints
 from penstock.engine.source.rows import Rows
+from penstock.engine.source.sameness import is_unchanged
 from penstock.engine.source.split import Split
 from penstock.engine.source.text import read_csv, read_json
 from penstock.engine.source.ticks import Ticks, column_ticks
@@ -160,8 +161,7 @@ def _read_rows(
 
 
 def _unchanged(split: Split, what: str) -> None:
-    now = fingerprint(split.path)
-    if (now.size, now.mtime_ns) != (split.size, split.mtime_ns):
+    if not is_unchanged(split):
         raise SourceError(
             f"stream '{split.stream}': file '{split.path}' {what}", hint="write new events to a new file, whole"
         )

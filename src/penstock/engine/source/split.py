@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from penstock.engine.source.place import fingerprint
-from penstock.errors import SourceError
 
 
 @dataclass(frozen=True)
@@ -18,7 +15,7 @@ class Split:
     exact least and greatest tick of the attribute whose disorder is promised (else the first time attribute); they
     are None where that is not known without reading. `last` says that nothing of the file is left behind it. What is
     `spared` is not read: nobody wants a row of it, and `high` says all that its rows would have told. `unreadable` says
-    why what is left of the file is passed over, with a dead letter in its place.
+    why what is left of the file is passed over, with a dead letter in its place. `mark` tells its content from others.
 
     >>> s = Split("traffic", "", 0, "a.parquet", "parquet", 0, 10, 10, 400, 400, 1, (0,), None, 7, last=True)
     >>> Split.from_json(s.to_json()) == s
@@ -42,6 +39,7 @@ class Split:
     last: bool = False
     spared: bool = False
     unreadable: str = ""
+    mark: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "row_groups": list(self.row_groups)}
@@ -53,16 +51,3 @@ class Split:
     def __str__(self) -> str:
         what = "rows" if self.format in ("parquet", "generated") else "bytes"
         return f"{self.path or self.stream} {what} {self.start:,}–{self.stop:,}"
-
-
-def changed_file(splits: Iterable[Split]) -> str | None:
-    """A file that is no longer what it was when it was split, or is gone."""
-    for split in splits:
-        if split.format != "generated":
-            try:
-                now = fingerprint(split.path)
-            except SourceError:
-                return split.path
-            if (now.size, now.mtime_ns) != (split.size, split.mtime_ns):
-                return split.path
-    return None
