@@ -69,7 +69,8 @@ def repair(path: Path, whole: bytes) -> None:
 
 
 def counted(folder: Path, ends: bool = False, **options: Any) -> ps.Stream:
-    stream = ps.stream("s", "ts bigint, v double", time="ts").read_parquet(str(folder), order="name", **options)
+    options = {"order": "name", **options}
+    stream = ps.stream("s", "ts bigint, v double", time="ts").read_parquet(str(folder), **options)
     stream = stream.disorder(0)
     return (stream.ends() if ends else stream).window(ROWS).agg(n="count(*)")
 
@@ -159,6 +160,28 @@ def test_it_is_passed_over_if_asked(tmp_path: Path, how: str, bounded: bool) -> 
     fill(tmp_path / "in", 1, 3)
     again = start(query, tmp_path).wait()
     assert again.progress is None and again.dead_letters().num_rows == 1
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("which", [0, 3])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_it_keeps_its_place_though_it_is_written_anew(tmp_path: Path, how: str, which: int, bounded: bool) -> None:
+    """By time of modification it would come last now, and all its events would be late."""
+    fill(tmp_path / "in")
+    whole = damage(tmp_path / f"in/{which:02}.parquet", how)
+    os.utime(tmp_path / f"in/{which:02}.parquet", (LONG_AGO + which, LONG_AGO + which))
+    query = counted(tmp_path / "in", order="time")
+    if bounded:
+        for _ in range(2):
+            with pytest.raises(SourceError, match=rf"{which:02}\.parquet"):
+                start(query, tmp_path).wait()
+    else:
+        with start(query, tmp_path, every="10 ms") as run:
+            until(run, lambda: bool(run.waiting))
+    repair(tmp_path / f"in/{which:02}.parquet", whole)
+    run = start(query, tmp_path).wait()
+    assert results(tmp_path) == {n * ROWS: ROWS for n in range(FILES - 1)}
+    assert run.dead_letters().num_rows == 0
 
 
 def test_a_young_file_is_not_passed_over_yet(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ class Driver:
         #: Whether the next epoch follows at once. If it waits for its time, planning it now would make its input stale.
         self.hurried = True
         self.tables = tables_of([n.operator for n in plan])
-        self.unread = Unread(bounded)
+        self.unread = Unread(checkpoint.storage, bounded)
         self.clock = Clock(self.sources)
         self._fresh()
 
@@ -320,10 +320,7 @@ class Driver:
         if self.bounded:
             over = self.manifest.ended
             ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
-        for reader in self.readers.values():
-            if reader.unreadable is not None:
-                self.checkpoint.warnings.extend(reader.unreadable.warnings)
-                reader.unreadable.warnings.clear()
+        self.checkpoint.warnings.extend(self.unread.hear(self.readers))
         if not splits and not ends and not self.propagation.pending:
             # What a consumer says is worth an epoch of its own. But who says something after every epoch would keep a
             # run that ends by itself from ending.

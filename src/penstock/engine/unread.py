@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 
 from penstock.engine.source.listing import SourceReader
 from penstock.engine.source.split import Split
 from penstock.engine.source.unreadable import Trouble
-from penstock.errors import UnreadableError
+from penstock.engine.storage import Storage, seal, unseal
+from penstock.errors import CheckpointError, UnreadableError
+
+PLACES = "unread.json"
 
 
 class Unread:
     """What tasks have found in the way. An epoch that was planned over such a file is planned anew without it."""
 
-    def __init__(self, bounded: bool) -> None:
-        self.bounded = bounded
+    def __init__(self, storage: Storage, bounded: bool) -> None:
+        self.storage, self.bounded = storage, bounded
+        self._places = self._stored()
+        self._written = deepcopy(self._places)
         self._troubles: list[tuple[str, Trouble]] = []
         self._suspects: list[tuple[str, Trouble]] = []
 
     def take(self, error: UnreadableError, readers: Mapping[str, SourceReader]) -> bool:
         """Whether the run goes on in spite of an error: the file is waited for, or passed over."""
+        if not error.size:
+            return False  # From the planning of an epoch, which has asked for the policy already.
         told = Trouble(error.path, error.size, error.mtime_ns, error.why)
         found = (error.stream, told)
         mine = [r.unreadable for r in readers.values() if r.unreadable and r.unreadable.stream == error.stream]
+        for each in mine:
+            each.places.setdefault(error.path, error.mtime_ns)
         if not mine or any(u.policy == "fail" or (self.bounded and u.policy == "wait") for u in mine):
+            self.save()
             return False
         if any(u.policy == "skip" for u in mine):
             if found in self._troubles:
@@ -41,6 +52,29 @@ class Unread:
             if reader.unreadable is not None:
                 own = [t for stream, t in self._troubles if stream == reader.unreadable.stream]
                 reader.unreadable.troubles = own
+                reader.unreadable.places = self._places.setdefault(reader.unreadable.stream, {})
+
+    def hear(self, readers: Mapping[str, SourceReader]) -> list[str]:
+        """What readers have to say after planning; where files belong that they cannot read is written down."""
+        found: list[str] = []
+        for reader in readers.values():
+            if reader.unreadable is not None:
+                found += reader.unreadable.warnings
+                reader.unreadable.warnings.clear()
+        self.save()
+        return found
+
+    def save(self) -> None:
+        """Write down where files that cannot be read belong: who mends them may do so when the run is over."""
+        if self._places != self._written:
+            self.storage.write(PLACES, seal(dict(self._places)))
+            self._written = deepcopy(self._places)
+
+    def _stored(self) -> dict[str, dict[str, int]]:
+        try:
+            return {s: dict(places) for s, places in unseal(self.storage.read(PLACES), PLACES).items()}
+        except (CheckpointError, FileNotFoundError):
+            return {}
 
     def stands_in(self, splits: Iterable[Split]) -> bool:
         """Whether a plan wants a file read that could not be."""

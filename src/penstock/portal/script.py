@@ -22,14 +22,15 @@ from typing import Any
 import cloudpickle
 
 from penstock.algebra.operator import Source
-from penstock.algebra.source import Inbox
+from penstock.algebra.source import Files, Inbox
 from penstock.engine.generation import records_of
 from penstock.engine.sink import Target
+from penstock.engine.source.folder import Folder
 from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.source.read import read
 from penstock.engine.storage import Storage
 from penstock.engine.stream import Stream
-from penstock.errors import PenstockError, SourceError, UnreadableError, UserError, did_you_mean, shortly
+from penstock.errors import PenstockError, UnreadableError, UserError, did_you_mean, shortly
 
 EXAMPLE = "query = ps.stream('traffic', 'ts timestamp, speed double', time='ts').read_parquet('data')"
 
@@ -165,16 +166,19 @@ def check_sources(query: Stream, checkpoint: str | None = None, *, bounded: bool
         if isinstance(source.reader, Inbox):
             continue
         reader = open_reader(source)
-        splits = reader.plan(1, None, 1, True)
-        if splits and splits[0].format != "generated":
-            try:
+        try:
+            splits = reader.plan(1, None, 1, True)
+            if splits and splits[0].format != "generated" and not splits[0].unreadable:
                 read(splits[0], source.schema, None, source.promises, reader_options(source))
-            except UnreadableError:
-                policy = reader_options(source).get("on_unreadable", "wait")
-                if policy == "fail" or (bounded and policy == "wait"):
-                    raise
-        elif not splits and bounded and reader.waiting:
-            file, why = reader.waiting[0]
-            raise SourceError(
-                f"stream '{source.name}': file '{file}' is not whole: {why}", hint="is it damaged, or still written?"
-            )
+            elif not splits and reader.unreadable is not None and reader.waiting:
+                raise reader.unreadable.error(*reader.waiting[0])
+        except UnreadableError:
+            # Among several by time it is for the run to tell, which notes where it belongs once it is mended.
+            if bounded and reader_options(source).get("on_unreadable") != "skip" and _alone(source):
+                raise
+
+
+def _alone(source: Source) -> bool:
+    """Whether a file of a source comes where it does whenever it was written."""
+    files = source.reader
+    return not isinstance(files, Files) or files.order == "name" or len(Folder(source.name, files).candidates()) == 1

@@ -159,7 +159,7 @@ class FilesReader:
                 size = PASSED_OVER if split.unreadable else split.size
                 self._finish(name, Look(size, split.mtime_ns, split.mark))
                 self._footers.pop(name, None)
-                self.unreadable.forget(name)
+                self.unreadable.forget(name, split.path)
             else:
                 taken = joined(self._taken(name), split.start, split.stop)
                 self._begun[name] = Begun(Look(split.size, split.mtime_ns, split.mark), taken)
@@ -231,7 +231,9 @@ class FilesReader:
 
     def _pending(self) -> Iterator[Candidate]:
         """Files still to be read, those read in part first; checks that files already read are as they were."""
-        listed = self._folder.candidates()
+        listed: Sequence[Candidate] = self._folder.candidates()
+        if self.files.order == "time" and isinstance(self._folder, Folder):
+            listed = self.unreadable.in_place(listed)
         if not listed and not self._done and not self._begun and not self._options.get("wait", False):
             raise UserError(
                 f"stream '{self.source.name}': no file to read in '{self.files.path}'",

@@ -7,7 +7,7 @@ in the whole source where a promise speaks of the whole. Where no promise depend
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,8 @@ class Unreadable:
     settle: float | None
     troubles: list[Trouble] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    #: By address, when files that cannot be read were written: mended, they still come where they were.
+    places: dict[str, int] = field(default_factory=dict)
     _seen: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     _told: set[tuple[str, int, int]] = field(default_factory=set)
 
@@ -67,13 +69,23 @@ class Unreadable:
             seen = self._seen[file.name] = (file.size, file.mtime_ns, now)
         return now - seen[2] >= seconds or time.time() - file.mtime_ns / 1e9 >= seconds
 
-    def forget(self, name: str) -> None:
+    def in_place(self, files: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Files by the time when they were written, or first seen unreadable."""
+        if not self.places:
+            return files
+        return sorted(files, key=lambda c: (self.places.get(c.address, c.mtime_ns), c.name))
+
+    def forget(self, name: str, address: str = "") -> None:
+        """Nothing more is to be known of a file."""
         self._seen.pop(name, None)
+        self.places.pop(address, None)
 
     def passes_over(self, file: Candidate, why: str, bounded: bool) -> bool:
         """Whether to pass over a file; if not, it is to be waited for. An error where that is not to be borne."""
         patience = _PATIENCE if self.settle is None else self.settle
         over = self.trouble(file) is not None or self.is_quiet(file, patience)
+        if over or bounded:
+            self.places.setdefault(file.address, file.mtime_ns)
         if self.policy == "fail" and (over or bounded):
             raise self.error(file.address, why, file)
         if over and not (bounded and self.policy == "wait"):
