@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.restriction import one_of
 from penstock.algebra.schema import Attribute, Schema
 from penstock.engine.pipeline import Keeper, port_name
+from penstock.engine.room import FULL, no_room
 from penstock.engine.state import Change, UnitKey, read_marks, read_run, write_run, write_table
 from penstock.engine.watch import Watch
 from penstock.kernels.fold import matching
@@ -41,8 +42,9 @@ def step_bucket(
     fresh: Sequence[pa.Table | None],
     report: Report,
     watch: Watch,
+    emit: Callable[[pa.Table], None],
 ) -> pa.Table | None:
-    """Fold rows into state and carry out orders; the results, if there are any."""
+    """Fold rows into state and carry out orders; the results, if there are any, but for those `emit` was given."""
     orders = merging.orders[keeper.id]
     asked = any(orders.ask)
     purges = [job.purges.get(f"{keeper.id}#{port}", ()) for port in range(len(keeper.edges))]
@@ -60,12 +62,20 @@ def step_bucket(
     kernel = keeper.kernel
     if isinstance(kernel, JoinKernel | MultiJoinKernel):
         kernel = kernel.lazily(job.laziness)
-    if isinstance(kernel, JoinKernel | RowsJoinKernel):
+    if isinstance(kernel, JoinKernel):
+        kernel = kernel.noting(emit)
+    elif isinstance(kernel, RowsJoinKernel):
         kernel = kernel.noting()
     elif isinstance(kernel, QueueKernel):
         kernel = kernel.taking(_turns(job, merging, keeper.id, kernel.most)[bucket])
         kernel = kernel.preferring(job.preferred.get(keeper.id, ()))
-    step = kernel.step(fresh, [[r for r in runs if r.rows.num_rows] for runs in held], orders)
+    some = [[r for r in runs if r.rows.num_rows] for runs in held]
+    try:
+        step = kernel.step(fresh, some, orders)
+    except FULL:
+        rows = sum(f.num_rows for f in fresh if f is not None)
+        heaviest = kernel.heaviest(fresh, some) if isinstance(kernel, JoinKernel) else None
+        raise no_room(keeper.id, job.memory, rows, heaviest) from None
     if isinstance(kernel, JoinKernel | RowsJoinKernel) and kernel.failed:
         watch.failed(keeper.id, pair_schema(kernel.join), kernel.failed)
     if held is not before:

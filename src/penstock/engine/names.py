@@ -15,13 +15,13 @@ from penstock.engine.storage import Storage
 from penstock.errors import CheckpointError
 
 STAGING = "_penstock/staging"
-#: Results under their final names: `part-`, the epoch, the task.
-PART = re.compile(r"part-(\d{6,})-[a-z]\d{3,}\.(?:parquet|json|arrow)")
+#: Results under their final names: `part-`, the epoch, the task, and of many results of one task the slice.
+PART = re.compile(r"part-(\d{6,})-[a-z]\d{3,}(?:-\d{4,})?\.(?:parquet|json|arrow)")
 #: Records of epochs, and snapshots of positions.
 RECORD = re.compile(r"(\d{6,})\.(plan|commit)\.json")
 SNAPSHOT = re.compile(r"(\d{6,})\.json")
 
-_STAGED = r"\d{6,}-[a-z]\d{3,}-[0-9a-f]{12}\.(?:parquet|json|arrow)"
+_STAGED = r"\d{6,}-[a-z]\d{3,}(?:-\d{4,})?-[0-9a-f]{12}\.(?:parquet|json|arrow)"
 _OURS = re.compile(
     rf"state/[^/]+/\d+/\d{{6,}}--?\d+-[a-z-]*[0-9a-f]{{12}}\.arrow"
     rf"|(?:results|rehearsal|{STAGING})/{_STAGED}"

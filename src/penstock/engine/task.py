@@ -27,6 +27,7 @@ from penstock.engine.fold_bucket import fold_bucket
 from penstock.engine.keep import step_bucket
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.punctuate import Standing, punctuate
+from penstock.engine.room import FULL, held, in_bytes, no_room
 from penstock.engine.sink.target import Staging
 from penstock.engine.source.guard import apply_guard
 from penstock.engine.source.known import Known
@@ -172,6 +173,9 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
         _settle(job, [report])
     except PenstockError as error:
         report.error = error
+    except FULL:
+        read = ", ".join(sorted({json.loads(record)["source"] for record in work}))
+        report.error = no_room(read, job.memory, report.rows, None)
     report.seconds = time.perf_counter() - began
     _tune(job)
     yield from parcels
@@ -241,6 +245,25 @@ def _note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: Report) -
         report.outputs.append(job.stagings["dead"].write(table, job.epoch, report.task))
 
 
+def _let_go(job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: Report) -> None:
+    """Of what a task has made so far, when it is much: write results, put partial rows together; the rest must fit."""
+    room = in_bytes(job.memory)
+    if held(reached.values()) < room // 4:
+        return
+    for target, tables in reached.items():
+        exchange = pipeline.exchanges.get(target)
+        if exchange is not None and not exchange.by_count:
+            reached[target] = [exchange.kernel.merge(tables)]
+        elif exchange is None and target not in pipeline.ports:
+            table = pa.concat_tables(tables)
+            report.counts[target] = report.counts.get(target, 0) + table.num_rows
+            part = sum(o.sink == target for o in report.outputs)
+            report.outputs.append(job.stagings[target].write(table, job.epoch, f"{report.task}-{part:04d}"))
+            reached[target] = []
+    if held(reached.values()) > room:
+        raise MemoryError
+
+
 def _send(
     job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: Report, origin: tuple[int, ...]
 ) -> list[tuple[int, Parcel]]:
@@ -253,6 +276,8 @@ def _send(
                 parcels.append((bucket, Parcel(keeper.edges[port], origin, encode(part))))
             continue
         exchange = pipeline.exchanges.get(target)
+        if not tables:
+            continue
         if exchange is None:
             table = pa.concat_tables(tables)
             report.counts[target] = report.counts.get(target, 0) + table.num_rows
@@ -340,15 +365,23 @@ def _merge_bucket(
                     reached.setdefault(target, []).extend(tables)
         for keeper in pipeline.keepers_at(level):
             fresh = [_arrived(arrived.pop((bucket, edge), ())) for edge in keeper.edges]
-            rows = step_bucket(job, merging, keeper, bucket, fresh, report, watch)
-            if rows is not None:
-                report.counts[keeper.id] = rows.num_rows
-                for target, tables in pipeline.flow(keeper.id, rows, report.saved, watch).items():
+
+            def emit(rows: pa.Table, at: str = keeper.id) -> None:
+                report.counts[at] = report.counts.get(at, 0) + rows.num_rows
+                for target, tables in pipeline.flow(at, rows, report.saved, watch).items():
                     reached.setdefault(target, []).extend(tables)
+                _let_go(job, pipeline, reached, report)
+
+            rows = step_bucket(job, merging, keeper, bucket, fresh, report, watch, emit)
+            if rows is not None:
+                emit(rows)
         _note(job, watch, (), report)
         out = _send(job, pipeline, reached, report, (level, bucket))
     except PenstockError as error:
         report.error = error
+    except FULL:
+        names = [e.id for e in pipeline.at_level(level)] + [k.id for k in pipeline.keepers_at(level)]
+        report.error = no_room(", ".join(names), job.memory, sum(report.counts.values()), None)
     report.seconds = time.perf_counter() - began
     _tune(job)
     yield from out

@@ -92,9 +92,7 @@ def translated(error: duckdb.Error) -> Exception:
     text = str(error).split("\n")[0].strip()
     kind, _, detail = text.partition(": ")
     # What DuckDB suggests is to be written in DuckDB.
-    said = re.sub(r"( when casting from source column |\. (Use TRY|Perhaps you|Full)).*", "", detail or kind).rstrip(
-        ".!"
-    )
+    said = re.sub(r"( when casting from source |\. (Use TRY|Perhaps|Full)).*", "", detail or kind).rstrip(".!")
     too_large = ("out of range", "verflow", "Failed to cast decimal value")
     if isinstance(error, duckdb.OutOfRangeException) or any(phrase in text for phrase in too_large):
         return OverflowingError(said, hint="cast the argument to a wider type, such as decimal(38,0)")

@@ -7,7 +7,7 @@ without a partner (outer and anti joins) give it then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Self
 
@@ -25,6 +25,9 @@ from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 
 #: The mark of rows that have found a partner, where that decides what they owe when they leave.
 MATCHED = "matched"
+
+#: Results that are passed on together: enough to be worth a statement, few enough to be held.
+SLICE = 1 << 20
 
 #: Per kind of join and port: whether a row without a partner gives a result when it leaves.
 _OWES = {"left": (True, False), "right": (False, True), "full": (True, True), "anti": (True, False)}
@@ -53,6 +56,8 @@ class JoinKernel:
         self.laziness = laziness or Laziness()
         #: Pairs on which the residual predicate fails: they do not match.
         self.failed: list[Failed] = []
+        #: Takes results as soon as there are many; what is left is the output of the step.
+        self.emit: Callable[[pa.Table], None] | None = None
         self.keys = (tuple(a for a, _ in join.keys), tuple(b for _, b in join.keys))
         self.spread: tuple[tuple[str, ...], ...] = self.keys
         band = join.band
@@ -94,10 +99,10 @@ class JoinKernel:
         other.laziness = laziness
         return other
 
-    def noting(self) -> Self:
-        """The same kernel with nothing noted yet."""
+    def noting(self, emit: Callable[[pa.Table], None] | None = None) -> Self:
+        """The same kernel with nothing noted yet, that hands over results in slices."""
         other = copy(self)
-        other.failed = []
+        other.failed, other.emit = [], emit
         return other
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
@@ -115,6 +120,9 @@ class JoinKernel:
                         run.mark(MATCHED, at)
                 if not self._halves:
                     output.append(self._joined(left, li, right, ri))
+                    if self.emit is not None and sum(t.num_rows for t in output) >= SLICE:
+                        self.emit(pa.concat_tables(output))
+                        output.clear()
         if self._halves:
             for run in (*stored[0], new[0]):
                 self._decided(run, output)
@@ -135,6 +143,24 @@ class JoinKernel:
             added += tidied.added
         results = pa.concat_tables(output) if output else self.output_schema.empty_table()
         return Step(results, tuple(dropped), tuple(marked), tuple(added), answers, counts)
+
+    def heaviest(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]]) -> tuple[str, int] | None:
+        """The key with the most pairs, and how many these are, time and residual left aside; None if there are none."""
+        sides = []
+        for port in (0, 1):
+            new = self._arrived(port, fresh[port], []).rows
+            runs = [new, *(h.rows for h in held[port])]
+            hashes = np.concatenate([np.asarray(r[HASH]) for r in runs])
+            values, first, count = np.unique(hashes, return_index=True, return_counts=True)
+            sides.append((values, first, count, runs))
+        common, at, to = np.intersect1d(sides[0][0], sides[1][0], return_indices=True)
+        if not len(common):
+            return None
+        pairs = sides[0][2][at] * sides[1][2][to]
+        most = int(np.argmax(pairs))
+        row = pa.concat_tables([r.select(list(self.keys[0])) for r in sides[0][3]]).slice(int(sides[0][1][at[most]]), 1)
+        key = ", ".join(f"{name} {value}" for name, value in row.to_pylist()[0].items())
+        return key, int(pairs[most])
 
     def _arrived(self, port: int, table: pa.Table | None, output: list[pa.Table]) -> Run:
         """The new rows that can have partners as a run; the others leave at once."""
