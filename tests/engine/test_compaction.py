@@ -21,6 +21,7 @@ from penstock.engine.fold_bucket import fold_bucket
 from penstock.engine.state import Run, UnitKey, Units, apply, read_run
 from penstock.engine.storage import Storage
 from penstock.engine.task import Merge, Report
+from penstock.engine.watch import Watch
 from penstock.kernels.aggregate import AggregateKernel
 
 EVENTS = Schema.parse("t int, k string, x int", time="t")
@@ -85,7 +86,7 @@ class Model:
         delta = [KERNEL.partial(events)] if rows else []
         report = Report("b1000")
         merging = Merge(self.units, {EXCHANGE.id: tuple(closers)})
-        output = fold_bucket(self.job, merging, EXCHANGE, 0, delta, report)
+        output = fold_bucket(self.job, merging, EXCHANGE, 0, delta, report, Watch())
         self.units = apply(self.units, report.changes)
         closed = {g for g in self.open if g[0] <= self.frontier or g[1] in self.complete}
         expected = {g: self.open.pop(g) for g in closed}
