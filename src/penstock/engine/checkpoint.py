@@ -229,6 +229,13 @@ class Checkpoint:
         except (CheckpointError, FileNotFoundError):
             return None
 
+    def older_than(self, manifest: Manifest) -> list[Manifest]:
+        """The manifests before this one that are still there, the next one first."""
+        found: list[Manifest] = []
+        while (one := self.before(found[-1] if found else manifest)) is not None:
+            found.append(one)
+        return found
+
     def _manifest(self, epoch: int) -> Manifest:
         name = f"epochs/{epoch:06d}.commit.json"
         made = Manifest.from_json(unseal(self.records.read(name), name), name)

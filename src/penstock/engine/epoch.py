@@ -30,7 +30,9 @@ from penstock.engine.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Ma
 from penstock.engine.clock import Clock
 from penstock.engine.compactor import Compactor
 from penstock.engine.failure import explain_failure, is_spark_failure, worth_retrying
+from penstock.engine.fall_back import can_fall_back, usable
 from penstock.engine.fault import reach
+from penstock.engine.intact import DamagedError
 from penstock.engine.keep import combined
 from penstock.engine.listening import Listening
 from penstock.engine.pipeline import Pipeline
@@ -121,6 +123,7 @@ class Driver:
         self.compactor = Compactor(spark, folded, settings.compact_above)
         self._ahead: Begun | None = None
         self._trouble: PenstockError | None = None
+        self._redone: set[int] = set()
         self.read_before: dict[str, list[Split]] = {}
         #: Whether the next epoch follows at once. If it waits for its time, planning it now would make its input stale.
         self.hurried = True
@@ -158,12 +161,16 @@ class Driver:
 
     # --- start and recovery -------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
-        """Go to the newest whole manifest, publish what it names, sweep what nobody names."""
+    def recover(self, damaged: DamagedError | None = None) -> None:
+        """Go to the newest whole manifest, publish what it names, sweep what nobody names.
+
+        If something that it names is `damaged`, or found to be, go to the one before it and run its epoch again.
+        """
         wanted = self.settings.buckets or self.spark.sparkContext.defaultParallelism
         self.buckets = self.checkpoint.open(self.plan, max(1, wanted))
-        found = self.checkpoint.latest()
-        if found is not None:
+        newest = self.checkpoint.latest()
+        found = None if newest is None else usable(self.checkpoint, self.targets, newest, damaged)
+        if found is not None and found.epoch:
             self.manifest = found
             snapshot = self.checkpoint.snapshot(found.snapshot)
             self.deltas = {i: list(found.deltas.get(i, [])) for i in self.sources}
@@ -177,7 +184,8 @@ class Driver:
             if (done := self.checkpoint.plan_of(found.epoch)) is not None:
                 self.table_keeper.restore(done.tables)
             self.feedback.restore(found.control, found.feedback, found.epoch)
-            self._publish(found)
+            if found is newest:
+                self._publish(found)
         self.planned = self.manifest.epoch
         self._take_up_plans()
         if self.bounded:
@@ -239,11 +247,24 @@ class Driver:
                 if self.checkpoint.has_record(self.manifest.epoch + 1) or not self.unread.take(error, self.readers):
                     raise
                 self._start_over()
+            except DamagedError as error:
+                # Once only: a disk that damages everything should be told of.
+                if self.manifest.epoch in self._redone or not self._can_mend(error):
+                    raise
+                self._redone.add(self.manifest.epoch)
+                self._start_over(None if error.name.startswith("tables/") else error)
 
-    def _start_over(self) -> None:
+    def _can_mend(self, error: DamagedError) -> bool:
+        """Whether a damaged file can be had again: a table is read anew, a run comes out of its epoch once more."""
+        if error.name.startswith("tables/"):
+            return self.table_keeper.mend(self.checkpoint.storage, error.name)
+        named = run_names(self.manifest.units)
+        return error.name in named and can_fall_back(self.checkpoint, self.manifest, error.name)
+
+    def _start_over(self, damaged: DamagedError | None = None) -> None:
         self._settle()
         self._fresh()
-        self.recover()
+        self.recover(damaged)
 
     def _try(self) -> bool:
         for attempt in range(1, self.settings.attempts + 1):

@@ -99,10 +99,7 @@ def open_whole(storage: Storage, file: Written) -> pa.NativeFile:
     """
     path = storage.path(file.name)
     if not storage.local:
-        with storage.filesystem.open_input_stream(path) as stream:
-            data = stream.read_buffer()
-        _compare(file, data.size, lambda: zlib.crc32(data))
-        return pa.BufferReader(data)
+        return pa.BufferReader(read_whole(storage, file))
     status = os.stat(path)
     key = (path, status.st_ino, status.st_mtime_ns, status.st_size, file.crc)
     with _lock:
@@ -120,6 +117,14 @@ def open_whole(storage: Storage, file: Written) -> pa.NativeFile:
             while len(_whole) > REMEMBERED:
                 _whole.popitem(last=False)
     return source
+
+
+def read_whole(storage: Storage, file: Written) -> pa.Buffer:
+    """The contents of a file, in memory, if they are what was written."""
+    with storage.filesystem.open_input_stream(storage.path(file.name)) as stream:
+        data = stream.read_buffer()
+    _compare(file, data.size, lambda: zlib.crc32(data))
+    return data
 
 
 def _sum(source: pa.NativeFile) -> int:

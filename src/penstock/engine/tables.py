@@ -23,6 +23,7 @@ from penstock.algebra.operator import Source
 from penstock.algebra.source import Files
 from penstock.algebra.table import Framed, Table
 from penstock.algebra.types import type_text
+from penstock.engine.intact import DamagedError
 from penstock.engine.names import is_ours
 from penstock.engine.source.files import FilesReader
 from penstock.engine.source.fit import Fit, convert, fit
@@ -30,7 +31,7 @@ from penstock.engine.source.folder import Folder
 from penstock.engine.source.place import first_line
 from penstock.engine.source.read import read
 from penstock.engine.storage import Storage
-from penstock.errors import CheckpointError, PenstockError, SchemaError, SourceError, UserError, did_you_mean
+from penstock.errors import PenstockError, SchemaError, SourceError, UserError, did_you_mean
 from penstock.kernels.lookup import prepare
 
 #: Snapshots that a worker keeps open.
@@ -92,6 +93,20 @@ class TableKeeper:
         for name, snapshot in names.items():
             if name in self._kept:
                 self._kept[name] = Kept(snapshot)
+
+    def mend(self, storage: Storage, snapshot: str) -> bool:
+        """Whether a damaged snapshot could be written again, because its table still is what it was."""
+        table = self.tables[snapshot.split("/")[1]]
+        reader = table.reader
+        assert reader is not None
+        try:
+            rows = collect(table, reader) if isinstance(reader, Framed) else read_files(table, reader)[0]
+            if write_snapshot(storage, table, prepare(table, rows), self.salt) != snapshot:
+                return False
+        except PenstockError:
+            return False
+        self.warnings.append(f"table '{table.name}': its snapshot {snapshot} was damaged; it was read again")
+        return True
 
     def live(self, named: Iterable[Mapping[str, str]]) -> set[str]:
         """The files that must stay: snapshots named by the given plans, and those of now."""
@@ -259,12 +274,19 @@ def write_snapshot(storage: Storage, table: Table, prepared: pa.Table, salt: str
     with pa.ipc.new_file(sink, prepared.schema) as writer:
         writer.write_table(prepared.combine_chunks(), max_chunksize=1 << 20)
     data = sink.getvalue()
-    digest = hashlib.sha256(data)
-    digest.update(salt.encode())
-    name = f"tables/{table.name}/{digest.hexdigest()[:24]}.arrow"
-    if not storage.exists(name) or storage.size(name) != data.size:
+    name = f"tables/{table.name}/{_digest(data)}{hashlib.sha256(salt.encode()).hexdigest()[:8]}.arrow"
+    if not storage.exists(name) or not _is_whole(name, storage.read(name)):
         storage.write(name, data.to_pybytes())
     return name
+
+
+def _digest(data: bytes | pa.Buffer) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _is_whole(snapshot: str, data: bytes | pa.Buffer) -> bool:
+    """Whether this is what gave the snapshot its name."""
+    return snapshot.rpartition("/")[2].startswith(_digest(data))
 
 
 def load(storage: Storage, snapshot: str) -> pa.Table:
@@ -277,10 +299,14 @@ def load(storage: Storage, snapshot: str) -> pa.Table:
     path = storage.path(snapshot)
     try:
         source = pa.memory_map(path) if storage.local else storage.filesystem.open_input_file(path)
-        table = pa.ipc.open_file(source).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise CheckpointError(
+        data = source.read_buffer()
+        if not _is_whole(snapshot, data):
+            raise DamagedError("its contents do not match their checksum")
+        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    except (OSError, pa.ArrowInvalid, DamagedError) as error:
+        raise DamagedError(
             f"snapshot {path} of a table is missing or damaged: {first_line(error)}",
+            name=snapshot,
             hint="restore the file from a backup of the checkpoint; the checkpoint itself is unchanged",
         ) from error
     with _lock:

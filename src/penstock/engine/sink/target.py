@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from penstock.engine.checkpoint import Output
 from penstock.engine.fault import reach
-from penstock.engine.intact import writing
+from penstock.engine.intact import DamagedError, damage, read_whole, writing
 from penstock.engine.names import PART, STAGING, is_ours, refuse_links
 from penstock.engine.sink.published import Published
 from penstock.engine.storage import Storage, seal, unseal
@@ -110,6 +110,17 @@ class BoundTarget:
 
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
         raise NotImplementedError
+
+    def damage(self, epoch: int, output: Output) -> str | None:
+        """What is wrong with a result of the newest epoch that is still to be published, or just was."""
+        return None
+
+    def damaged_part(self, output: Output) -> str | None:
+        """The path of a published result if it is there and is not what was written."""
+        return None
+
+    def withdraw(self, outputs: Sequence[Output]) -> None:
+        """Take back the results of an epoch that will be run again."""
 
     def sweep(self, keep: set[str], epoch: int, guard: Callable[[], None] = lambda: None) -> list[str]:
         """Delete what crashed epochs left, and results published by epochs after `epoch`, which never happened.
@@ -206,6 +217,26 @@ class FolderTarget(BoundTarget):
             reach(f"settle {epoch}")
             self.storage.sync_folder()
 
+    def damage(self, epoch: int, output: Output) -> str | None:
+        # Object stores look after what they have confirmed; reading it all again would be dear.
+        why = damage(self.storage, output.as_published, deep=self.storage.local)
+        if not self.storage.exists(output.staged):
+            return why
+        waiting = damage(self.storage, output.as_staged, deep=self.storage.local)
+        if waiting is not None and why is None:
+            self.storage.delete(output.staged)  # It must not take the place of the good one.
+            return None
+        return waiting
+
+    def damaged_part(self, output: Output) -> str | None:
+        there = self.storage.exists(output.final)
+        hurt = there and damage(self.storage, output.as_published, deep=self.storage.local) is not None
+        return self.storage.path(output.final) if hurt else None
+
+    def withdraw(self, outputs: Sequence[Output]) -> None:
+        for output in outputs:
+            self.storage.delete(output.final)
+
     def _refuse_foreign(self, epoch: int, output: Output) -> None:
         """Never overwrite a file that this query has not written."""
         # Where a move is a copy and a deletion, a crash may have come between the two: then both are the same.
@@ -267,6 +298,9 @@ class DriverTarget(BoundTarget):
                 self._delivered = int(unseal(self.records.read(self._note), self._note)["epoch"])
         return self._delivered
 
+    def damage(self, epoch: int, output: Output) -> str | None:
+        return None if epoch <= self.delivered else damage(self.checkpoint, output.as_staged)
+
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
         if epoch <= self.delivered or not outputs:
             return
@@ -290,12 +324,13 @@ class DriverTarget(BoundTarget):
         self._delivered = epoch
 
     def _read(self, epoch: int, output: Output) -> pa.Table:
-        path = self.checkpoint.path(output.staged)
+        # Not mapped: whoever is given the rows may keep them for longer than the file is there.
         try:
-            with self.checkpoint.filesystem.open_input_file(path) as file:
-                return pa.ipc.open_file(file).read_all()
-        except (OSError, pa.ArrowInvalid) as error:
-            raise CheckpointError(
-                f"sink {self.sink}: the results of epoch {epoch} in {path} are missing or damaged: {error}",
-                hint="restore the file from a backup of the checkpoint; the epoch has not been delivered",
+            return pa.ipc.open_file(pa.BufferReader(read_whole(self.checkpoint, output.as_staged))).read_all()
+        except (OSError, pa.ArrowInvalid, DamagedError) as error:
+            raise DamagedError(
+                f"sink {self.sink}: the results of epoch {epoch} in {self.checkpoint.path(output.staged)} "
+                f"are missing or damaged: {error}",
+                name=output.staged,
+                hint="start again: its epoch is then run once more",
             ) from error
