@@ -113,13 +113,16 @@ def run_penstock(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
         max_rows=job["rows_per_epoch"],
         spark=spark,
         listener=lambda p: stamps.append(time.perf_counter()),
+        **job.get("settings", {}),
     ).wait()
     seconds = time.perf_counter() - began
     state = max((p.state_bytes for p in run.history), default=0)
     assert run.progress is not None
     shutil.rmtree(folder, ignore_errors=True)
     starts = [began, *stamps[:-1]]
+    (code,) = spark.sparkContext.parallelize([0], 1).map(lambda _: sys.modules["penstock"].__file__).collect()
     return {
+        "code": code,  # What the tasks have imported, should somebody compare versions.
         "seconds": seconds,
         "epochs": [b - a for a, b in zip(starts, stamps, strict=True)],
         "rows": run.progress.total_rows_in,

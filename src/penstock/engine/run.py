@@ -163,7 +163,7 @@ class Run(Talking):
                 name = f"inbox/{node.id.replace(':', '_')}"
                 folder = below(storage.url, name)
                 place = storage.spark_path(f"{name}-spark")
-                self._inboxes.append(start_inbox(reader.frame, folder, place, self.trigger.text))
+                self._inboxes.append(start_inbox(reader.frame, folder, place, self.trigger.text, storage.durable))
                 paths[node.id] = folder
         return paths
 

@@ -116,7 +116,10 @@ def test_a_move_that_was_cut_in_two_is_finished(tmp_path: Path) -> None:
     assert results(tmp_path) == list(range(8)) and not staged.exists()
 
 
-def test_a_delivery_that_is_cut_off_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_delivery_that_is_cut_off_is_said(tmp_path: Path, share: float, planned: bool) -> None:
+    """Its epoch is run again; without the plan that takes, it is left alone."""
     feed(tmp_path, 0)
     query = ps.stream("numbers", "t bigint", time="t").read_parquet(str(tmp_path / "in")).disorder(0)
     got: list[int] = []
@@ -134,10 +137,12 @@ def test_a_delivery_that_is_cut_off_is_said(tmp_path: Path) -> None:
         start()
     (staged,) = (tmp_path / "ck/results").iterdir()
     whole = staged.read_bytes()
-    for damaged in (whole[: len(whole) // 2], b""):
-        staged.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match=r"results of epoch 1 .* (missing or )?damaged"):
+    staged.write_bytes(whole[: int(len(whole) * share)])
+    if not planned:
+        (tmp_path / "ck/epochs/000001.plan.json").unlink()
+        with pytest.raises(CheckpointError, match=r"part-000001-.* of epoch 1 is missing or damaged"):
             start()
-    staged.write_bytes(whole)
-    start()
+        staged.write_bytes(whole)
+    run = start()
     assert sorted(got) == list(range(8))
+    assert planned == bool([w for w in run.warnings if "damaged" in w and "epoch 1 is run again" in w])

@@ -23,6 +23,7 @@ from penstock.engine.source.files import FilesReader
 from penstock.engine.source.folder import Candidate
 from penstock.engine.source.place import Located, locate
 from penstock.engine.source.split import Split
+from penstock.engine.storage import Storage
 from penstock.errors import SourceError, UserError
 
 if TYPE_CHECKING:
@@ -162,16 +163,19 @@ class InboxHandle:
         self.query.stop()
 
 
-def start_inbox(frame: DataFrame, folder: str, checkpoint: str, trigger: str = "available_now") -> InboxHandle:
+def start_inbox(
+    frame: DataFrame, folder: str, checkpoint: str, trigger: str = "available_now", durable: bool = True
+) -> InboxHandle:
     """Write the micro-batches of a streaming DataFrame to an inbox.
 
-    `trigger` is "available_now", "once" or an interval such as "500 ms".
+    `trigger` is "available_now", "once" or an interval such as "500 ms". A batch is on the disk before Spark hears that
+    it was taken, if it is to be `durable`.
     """
     if not getattr(frame, "isStreaming", False):
         raise UserError("from_spark needs a streaming DataFrame", hint="make it with spark.readStream")
     place = locate(folder)
     place.filesystem.create_dir(place.path, recursive=True)
-    writer = frame.writeStream.foreachBatch(lambda batch, n: write_batch(batch, n, folder))
+    writer = frame.writeStream.foreachBatch(lambda batch, n: write_batch(batch, n, folder, durable))
     writer = writer.option("checkpointLocation", checkpoint)
     if trigger in ("available_now", "once"):
         writer = writer.trigger(availableNow=True)
@@ -180,7 +184,7 @@ def start_inbox(frame: DataFrame, folder: str, checkpoint: str, trigger: str = "
     return InboxHandle(writer.start())
 
 
-def write_batch(frame: DataFrame, batch: int, folder: str) -> None:
+def write_batch(frame: DataFrame, batch: int, folder: str, durable: bool = True) -> None:
     """Write one batch, unless it is complete already."""
     place = locate(folder)
     target = f"{place.path}/{batch_folder(batch)}"
@@ -192,15 +196,9 @@ def write_batch(frame: DataFrame, batch: int, folder: str) -> None:
     frame.write.mode("overwrite").parquet(_spark_path(place, target))
     infos = place.filesystem.get_file_info(fs.FileSelector(target))
     names = sorted(i.base_name for i in infos if i.type == fs.FileType.File and i.base_name.endswith(".parquet"))
-    text = json.dumps({"batch": batch, "files": names}).encode()
-    if not place.local:
-        with place.filesystem.open_output_stream(marker) as stream:
-            stream.write(text)
-        return
-    partial = f"{target}/.{MARKER}.partial"
-    with place.filesystem.open_output_stream(partial) as stream:
-        stream.write(text)
-    place.filesystem.move(partial, marker)
+    storage, within = Storage.at(folder, durable), batch_folder(batch)
+    storage.sync(f"{within}/{name}" for name in names)
+    storage.write(f"{within}/{MARKER}", json.dumps({"batch": batch, "files": names}).encode())
 
 
 def _is_complete(place: Located, marker: str) -> bool:
