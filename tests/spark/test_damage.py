@@ -220,7 +220,7 @@ def test_folder_not_writable(patient: Patient, folder: str) -> None:
 
     with hooked(hook):
         patient.fails(CheckpointError, r"cannot write results to .*|state run .* is missing or damaged.*")
-    path.unlink()
+    path.unlink(missing_ok=True)
     aside.rename(path)
     patient.is_well()
 
