@@ -20,6 +20,7 @@ from power import Forgets, Fragile
 from scenario import ROWS, events, joined, windows, write_input, write_trips
 
 import penstock as ps
+from penstock.engine import tables
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.disk import on_disk
 from penstock.engine.fault import Crash, hooked
@@ -129,6 +130,9 @@ class Trial:
         manifest = checkpoint.latest()
         assert not checkpoint.warnings
         assert manifest is None or checkpoint.plan_of(manifest.epoch) is not None
+        tables._open.clear()  # This process has not seen them yet.
+        for plan in checkpoint.plans_after(manifest.epoch - 1 if manifest is not None else 0):
+            tables.load_all(checkpoint.storage, plan.tables)
 
     def well(self, run: ps.Run) -> None:
         """What is on the disk is enough: nothing had to be done again because it was damaged."""
