@@ -116,10 +116,12 @@ def main() -> None:
     parser.add_argument("--baseline", type=Path, required=True, help="a checkout of the code to compare with")
     parser.add_argument("--quick", action="store_true", help="three repetitions, epochs of 50 k rows only")
     parser.add_argument("--repetitions", type=int, default=None)
+    parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "penstock-bench")
     arguments = parser.parse_args()
     repetitions = arguments.repetitions or (3 if arguments.quick else 7)
-    results = measure(QUICK if arguments.quick else CASES, repetitions, arguments.baseline, arguments.data)
+    cases = tuple(c for c in (QUICK if arguments.quick else CASES) if arguments.only in c.name)
+    results = measure(cases, repetitions, arguments.baseline, arguments.data)
     text = table(results)
     record = {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
