@@ -69,7 +69,7 @@ def test_readers_that_are_refused() -> None:
         ({"on": {"n": "n"}}, r"on=\{'n': 'n'\} is not its key \(sku\). Hint: on=\{'stream attribute': 'key column'\}"),
         ({"on": []}, r"on=\[\] is not its key"),
         ({"how": "full"}, "how='full'. Hint: 'inner' drops"),
-        ({"as_of": "n"}, "'n' is a int, 'since' a timestamp. Hint: declare the table's column as int"),
+        ({"as_of": "n"}, "'n' is an int, 'since' a timestamp. Hint: declare the table's column as int"),
         ({"as_of": "tz"}, "as_of 'tz' is no column. Hint: did you mean 'ts'"),
         ({"columns": ["prise"]}, "column 'prise' is no column. Hint: did you mean 'price'"),
         ({"columns": "price"}, r"columns='price'. Hint: a list: columns=\['price'\]"),

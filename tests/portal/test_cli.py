@@ -22,6 +22,7 @@ from penstock.engine.doctor import Check
 from penstock.portal import cli
 from penstock.portal.cli import app
 from penstock.portal.script import load
+from penstock.portal.testing import local_session
 
 if TYPE_CHECKING:
     pass
@@ -69,7 +70,7 @@ def test_modules_beside_the_file_are_found(query_file: Write, tmp_path: Path) ->
 
 def test_trace_shows_events_dead_letters_and_results(query_file: Write) -> None:
     text = said("trace", query_file(COUNTED), "--rows", "155")
-    assert "source:traffic: ts 2026-01-01 00:00:00, segment 0, speed 0.0 → emits" in text
+    assert "source:traffic  ts 2026-01-01 00:00:00, segment 0, speed 0.0 → passes it on" in text
     assert "dead letter: breaks" in text
     assert "end of input" in text
     assert "window_start 2026-01-01 00:00:00, segment 0, n 4, total 18.0" in text
@@ -86,7 +87,7 @@ def test_trace_of_malformed_lines(tmp_path: Path) -> None:
     (tmp_path / "in" / "a.json").write_text('{"n": 1}\n{"n": "one"}\n{"n": 3}\n')
     file = tmp_path / "q.py"
     file.write_text(f'import penstock as ps\nquery = ps.stream("a", "n int").read_json(r"{tmp_path / "in"}")\n')
-    lines = said("trace", str(file)).splitlines()
+    lines = said("trace", str(file), "--full").splitlines()
     assert len(lines) == 3
     assert "dead letter" in lines[1]
     assert "n 3" in lines[2]
@@ -96,14 +97,41 @@ def test_trace_looks_into_tables(query_file: Write, tmp_path: Path) -> None:
     (tmp_path / "roads.csv").write_text("segment,road\n0,ring\n")
     table = f'ps.table("roads", "segment int, road string", key="segment").read_csv(r"{tmp_path / "roads.csv"}")'
     text = said("trace", query_file(f"query = s.lookup({table})"), "--rows", "1")
-    assert text.splitlines()[-1].endswith("→ emits ts 2026-01-01 00:00:00, segment 0, speed 0.0, road ring")
+    assert text.splitlines()[-1].endswith("the same → emits it with road ring")
 
 
 def test_trace_of_a_union_shows_the_promises_that_wait(query_file: Write) -> None:
     """What a union holds is what only one of its inputs has promised."""
     text = said("trace", query_file('u = s.disorder("5 s")\nquery = u.where("speed > 1").union(u)'), "--rows", "1")
-    assert "(holds input 0: punctuation [< '2025-12-31 23:59:55', *, *])" in text
+    assert "now holds input 0: punctuation [< '2025-12-31 23:59:55', *, *]\n" in text
     assert "Pattern(" not in text
+
+
+SLOW = """windows = s.disorder("30 s").where("speed >= 0").window("2 min", slide="20 s")
+query = windows.group_by("segment").agg(mean="avg(speed)", n="count(*)").where("mean < 40")
+"""
+
+
+def test_trace_of_the_query_in_the_readme_can_be_read(query_file: Write) -> None:
+    """A line says what has changed, not all that there is; --full says that."""
+    short = said("trace", query_file(SLOW), "--rows", "20")
+    assert max(map(len, short.splitlines())) < 300
+    assert "bucket-1        the same → emits it 6 times with window_start 2025-12-31 23:58:20; 2025-12-31" in short
+    assert "aggregate-1     all 6 → now holds 2025-12-31 23:58:20, 0: 1 event; " in short and "(12 in all)" in short
+    full = said("trace", query_file(SLOW), "--rows", "20", "--full")
+    assert max(map(len, full.splitlines())) > 900
+
+
+def test_state_keeps_dates_whole_on_a_narrow_terminal(
+    query_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = str(tmp_path / "kept")
+    script = load(query_file(SLOW))
+    script.query.start(penstock.memory(), checkpoint=kept, trigger="available_now", spark=local_session()).wait()
+    for columns in ("80", "160"):
+        monkeypatch.setenv("COLUMNS", columns)
+        shown = said("state", kept)
+        assert "aggregate-1" in shown and "traffic, ts < '2026-01-01 00:03:00'" in shown
 
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from penstock.algebra.expression import Expression
 from penstock.algebra.fallible import Fallible
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.types import type_text
-from penstock.errors import UserError, did_you_mean, nearest
+from penstock.errors import UserError, a, did_you_mean, nearest
 
 _WIDE = pa.decimal128(38, 0)
 _VALUE = "aggregate_value_"  # Stands for an aggregate function inside the expression around it.
@@ -241,7 +241,7 @@ class _Reader:
 
     def wrong_type(self, function: str, argument: Expression) -> UserError:
         return UserError(
-            f"{self.where}: {function}({argument.text}) of a {type_text(argument.type)}", hint="it needs numbers"
+            f"{self.where}: {function}({argument.text}) of {a(type_text(argument.type))}", hint="it needs numbers"
         )
 
     def number(self, function: str, node: exp.Expression) -> Expression:
@@ -327,7 +327,7 @@ def _extreme(function: str) -> _Function:
         if (function.startswith("bool") and argument.type != pa.bool_()) or (function.startswith("bit") and not whole):
             needed = "a condition" if function.startswith("bool") else "whole numbers"
             raise UserError(
-                f"{r.where}: {function}({argument.text}) of a {type_text(argument.type)}", hint=f"it needs {needed}"
+                f"{r.where}: {function}({argument.text}) of {a(type_text(argument.type))}", hint=f"it needs {needed}"
             )
         column = r.add(argument.type, _when(f"{function}({argument.sql})", keep), f"{function}({{p}})")
         return _Value(column, argument.type)

@@ -22,7 +22,7 @@ from penstock.algebra.pattern import Pattern
 from penstock.algebra.schema import Attribute, Schema
 from penstock.algebra.source import Files, Format
 from penstock.algebra.types import type_text
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import UserError, a, did_you_mean
 
 LookupKind = Literal["inner", "left"]
 On = str | Sequence[str] | Mapping[str, str]
@@ -146,8 +146,8 @@ def table(
             raise UserError(f"{what}: '{since}' is both version and until", hint="name two columns")
         if not _comparable(parsed.type_of(since), parsed.type_of(ending)):
             raise UserError(
-                f"{what}: '{since}' is a {type_text(parsed.type_of(since))}, "
-                f"'{ending}' a {type_text(parsed.type_of(ending))}",
+                f"{what}: '{since}' is {a(type_text(parsed.type_of(since)))}, "
+                f"'{ending}' {a(type_text(parsed.type_of(ending)))}",
                 hint="declare both with the same type",
             )
     return Table(name, Schema(parsed.attributes), keys, since, ending)
@@ -257,9 +257,9 @@ def _keys(stream: Schema, table: Table, on: On | None, call: str) -> tuple[tuple
     if isinstance(on, str) and len(table.key) == 1 and table.schema.resolve(on) is None:
         wanted = {on: table.key[0]}  # One attribute for one key: there is nothing else it could mean.
     pairs = []
-    for a, b in wanted.items():
-        mine = _column(stream, a, f"{call}: stream attribute")
-        its = _column(table.schema, b, f"{call}: table column")
+    for left, right in wanted.items():
+        mine = _column(stream, left, f"{call}: stream attribute")
+        its = _column(table.schema, right, f"{call}: table column")
         if not _comparable(stream.type_of(mine), table.schema.type_of(its)):
             raise UserError(
                 f"{call}: the keys differ in type: stream {stream.attributes[stream.index(mine)]}, "
@@ -290,7 +290,7 @@ def _as_of(stream: Schema, table: Table, as_of: str | None, call: str) -> str | 
     types = stream.type_of(found), table.schema.type_of(table.version)
     if not _comparable(*types):
         raise UserError(
-            f"{call}: '{found}' is a {type_text(types[0])}, '{table.version}' a {type_text(types[1])}",
+            f"{call}: '{found}' is {a(type_text(types[0]))}, '{table.version}' {a(type_text(types[1]))}",
             hint=f"declare the table's column as {type_text(types[0])}",
         )
     return found
@@ -329,7 +329,7 @@ def _moment(schema: Schema, name: str, what: str) -> str:
     found = _column(schema, name, what)
     t = schema.type_of(found)
     if not (pa.types.is_timestamp(t) or pa.types.is_date(t) or pa.types.is_integer(t)):
-        raise UserError(f"{what} '{found}' is a {type_text(t)}", hint="it is a timestamp, a date or an integer")
+        raise UserError(f"{what} '{found}' is {a(type_text(t))}", hint="it is a timestamp, a date or an integer")
     return found
 
 

@@ -23,7 +23,7 @@ from penstock.algebra.duration import format_duration, parse_duration
 from penstock.algebra.restriction import ANY, EDGES, Range, Restriction, between, one_of, values_of
 from penstock.algebra.schema import Schema
 from penstock.algebra.types import coerce_value, type_text
-from penstock.errors import UserError
+from penstock.errors import UserError, a
 
 Ticks = npt.NDArray[np.int64]
 Extent = str | int | timedelta
@@ -562,7 +562,7 @@ def _resolved(window: _W, schema: Schema, lengths: tuple[str, ...]) -> _W:
         hint = "write whole numbers such as 10"
     else:
         hint = "a window needs a timestamp, a date or an integer"
-    raise UserError(f"{window!r} does not fit attribute '{on}', a {type_text(kind)}", hint=hint)
+    raise UserError(f"{window!r} does not fit attribute '{on}', {a(type_text(kind))}", hint=hint)
 
 
 def _on_grid(window: _W, step: int, phase: int) -> _W:

@@ -261,17 +261,24 @@ def trace(
     ends: Annotated[
         bool, typer.Option("--ends", help="Take the sample for the whole input: everything closes.")
     ] = False,
+    full: Annotated[bool, typer.Option("--full", help="All that an operator holds, at each step.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Show what every operator does with the first few events, step by step, by definition."""
     from penstock.portal.sample import sample, tables
+    from penstock.reference.brief import brief
     from penstock.reference.interpret import Run
     from penstock.reference.trace import format_step
 
     script = load(file)
-    for step in Run(script.query.plan, sample(script.query, rows), ends=ends, tables=tables(script.query)).steps():
-        step = replace(step, state=tuple(map(_held, step.state)))
+    run = Run(script.query.plan, sample(script.query, rows), ends=ends, tables=tables(script.query))
+    steps = (replace(step, state=tuple(map(_held, step.state))) for step in run.steps())
+    if not (full or as_json or quiet):
+        for line in brief(steps, max(len(node.id) for node in script.query.plan)):
+            say(line)
+        return
+    for step in steps:
         if as_json:
             say_json(
                 {

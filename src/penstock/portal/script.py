@@ -30,7 +30,7 @@ from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.source.read import read
 from penstock.engine.storage import Storage
 from penstock.engine.stream import Stream
-from penstock.errors import PenstockError, UnreadableError, UserError, did_you_mean, shortly
+from penstock.errors import PenstockError, UnreadableError, UserError, a, did_you_mean, shortly
 
 EXAMPLE = "query = ps.stream('traffic', 'ts timestamp, speed double', time='ts').read_parquet('data')"
 
@@ -64,7 +64,7 @@ def load(spec: str) -> Script:
             hint = f"name the stream: {path.name}:{streams[-1]}. {did_you_mean(name, streams)}"
         if found is None:
             raise UserError(f"{path.name} defines no variable '{name}'", hint=hint)
-        raise UserError(f"{path.name}: '{name}' is a {type(found).__name__}, not a stream", hint=hint)
+        raise UserError(f"{path.name}: '{name}' is {a(type(found).__name__)}, not a stream", hint=hint)
     sink, settings = defined.get("sink"), defined.get("settings", {})
     if isinstance(sink, list | tuple | set) and sink:
         raise UserError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from rich.table import Table
@@ -9,9 +10,12 @@ from rich.table import Table
 from penstock.engine.admission import insisted
 from penstock.engine.terminal import cell, say, terminal
 from penstock.portal.live import short_bytes
-from penstock.portal.show import Snapshot, ask
+from penstock.portal.show import Snapshot, Unit, ask
 from penstock.portal.table import print_table
 from penstock.portal.watch import say_json
+
+#: Columns of a terminal from which on what a unit waits for has a column of its own.
+WIDE = 110
 
 
 def show(checkpoint: str, query: str | None, *, as_json: bool, quiet: bool) -> None:
@@ -40,18 +44,24 @@ def show(checkpoint: str, query: str | None, *, as_json: bool, quiet: bool) -> N
         )
         return
     out = terminal()
-    grid = Table("operator", title=f"{snapshot.storage.url}: after epoch {manifest.epoch}", title_justify="left")
+    wide = out.width >= WIDE
+    grid = Table(title=f"{snapshot.storage.url}: after epoch {manifest.epoch}", title_justify="left")
+    grid.add_column("operator", no_wrap=True)
     for name in ("bucket", "group", "runs", "rows", "bytes", "age (epochs)"):
         grid.add_column(name, justify="right")
-    grid.add_column("waits for", overflow="fold")
+    if wide:
+        grid.add_column("waits for", overflow="fold")
     for u in units:
         size = short_bytes(u.bytes)
         counts = (u.bucket, u.group, u.runs)
-        grid.add_row(u.operator, *map(str, counts), f"{u.rows:,}", size, str(u.age), cell(u.waits))
+        grid.add_row(u.operator, *map(str, counts), f"{u.rows:,}", size, str(u.age), *([cell(u.waits)] if wide else []))
     grid.add_section()
     size = short_bytes(sum(u.bytes for u in units))
-    grid.add_row("all", "", "", str(sum(u.runs for u in units)), f"{sum(u.rows for u in units):,}", size, "", "")
+    runs, rows = sum(u.runs for u in units), sum(u.rows for u in units)
+    grid.add_row("all", "", "", str(runs), f"{rows:,}", size, *([""] * (1 + wide)))
     out.print(grid)
+    if not wide and (waiting := _waiting(units)):
+        say(*waiting)
     ahead = Table("operator", "attribute", "complete", title="frontiers", title_justify="left")
     for f in frontiers:
         ahead.add_row(*map(cell, (f.operator, f.attribute, f.reached)))
@@ -61,3 +71,15 @@ def show(checkpoint: str, query: str | None, *, as_json: bool, quiet: bool) -> N
     print(f"rows in {totals.get('rows_in', 0):,}, out {totals.get('rows_out', 0):,}, dead letters: {dead}")
     if (allowed := insisted(snapshot.storage)) is not None:
         say(f"allowed to grow for ever ({', '.join(allowed['operators'])}): {allowed['reason']}")
+
+
+def _waiting(units: Sequence[Unit]) -> list[str]:
+    """On narrow terminals what units wait for, a line for each thing."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for u in units:
+        if u.waits:
+            places.setdefault((u.operator, u.waits), []).append(str(u.bucket))
+    return [
+        f"{operator} (bucket{'' if len(at) == 1 else 's'} {', '.join(dict.fromkeys(at))}) waits for {waits}"
+        for (operator, waits), at in places.items()
+    ]

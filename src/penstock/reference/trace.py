@@ -27,26 +27,32 @@ def trace(plan: Plan | Operator, inputs: Mapping[str, Sequence[Arrival]], *, end
 
 def format_step(step: Step) -> str:
     """One line: who, what came in, what went out, what is held."""
+    held = f" (holds {'; '.join(shown(item, step.kind) for item in step.state)})" if step.state else ""
+    return f"{step.operator}: {taken_text(step)} → {outcome_text(step)}{held}"
+
+
+def taken_text(step: Step) -> str:
+    """What came in."""
     if step.taken is not None:
-        taken = str(step.taken)
-    else:
-        # A source speaks by itself because of what it has seen, or because it is at its end.
-        last = step.emitted[-1]
-        ended = isinstance(last, Punctuate) and not last.pattern.restricted
-        taken = "end of input" if ended else "knows now"
+        return str(step.taken)
+    # A source speaks by itself because of what it has seen, or because it is at its end.
+    last = step.emitted[-1]
+    ended = isinstance(last, Punctuate) and not last.pattern.restricted
+    return "end of input" if ended else "knows now"
+
+
+def outcome_text(step: Step) -> str:
+    """What went out."""
     if step.dead_letter is not None:
         outcome = f"dead letter: {step.dead_letter.reason}"
     elif step.emitted:
         outcome = "emits " + "; ".join(map(str, step.emitted))
     else:
         outcome = "emits nothing"
-    if step.note:
-        outcome += f", {step.note}"
-    held = f" (holds {'; '.join(_shown(item, step.kind) for item in step.state)})" if step.state else ""
-    return f"{step.operator}: {taken} → {outcome}{held}"
+    return f"{outcome}, {step.note}" if step.note else outcome
 
 
-def _shown(item: object, kind: str) -> str:
+def shown(item: object, kind: str) -> str:
     """What an operator holds. A join of two inputs calls them as everybody does; more of them are numbered."""
     text = str(item)
     for k, side in enumerate(("left", "right") if kind == "join" else ()):
