@@ -64,6 +64,8 @@ class Feedback:
         >>> Feedback.parse("never [1]", Schema.parse("wid int"))
         Traceback (most recent call last):
         penstock.errors.UserError: feedback 'never [1]' starts with 'never'. Hint: not […], prefer […] or now […]
+
+        One that can match nothing is a mistake: `not [(3, 4)]` of whole numbers, `not [{}]`, `not [[5, 1]]`.
         """
         if not isinstance(text, str):
             raise UserError(f"feedback {text!r} is no text", hint="'not […]', 'prefer […]' or 'now […]'")
@@ -78,7 +80,14 @@ class Feedback:
                 )
             start = repr(found[1]) if found else "no intent"
             raise UserError(f"feedback '{text}' starts with {start}", hint="not […], prefer […] or now […]")
-        return cls(intent, Pattern.parse(text[found.end() :].strip(), schema))
+        pattern = Pattern.parse(text[found.end() :].strip(), schema)
+        if pattern.is_empty:
+            empty = next(n for n in pattern.restricted if pattern[n].is_empty(schema.type_of(n)))
+            raise UserError(
+                f"feedback '{text}': no value of '{empty}' matches, so it speaks of nothing",
+                hint="the lower end of a range comes first: [1, 5)",
+            )
+        return cls(intent, pattern)
 
     def __str__(self) -> str:
         return f"{self.intent} {self.pattern}"

@@ -40,7 +40,11 @@ class Promised(Protocol):
         ...
 
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
-        """The punctuation that an event breaks. Takes note of the event."""
+        """The punctuation that an event breaks."""
+        ...
+
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None:
+        """Take note of an event."""
         ...
 
     def assertions(self) -> list[Pattern]:
@@ -69,9 +73,13 @@ class DisorderPromise:
         if row[attribute] is None:
             return None
         tick, newest = to_tick(row[attribute]), self.newest[partition]
-        self.newest[partition] = tick if newest is None else max(newest, tick)
         late = newest is not None and tick < newest - slack
         return _older_than(self.schema, attribute, newest - slack) if late and newest is not None else None
+
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None:
+        if row[self.promise.attribute] is not None:
+            tick, newest = to_tick(row[self.promise.attribute]), self.newest[partition]
+            self.newest[partition] = tick if newest is None else max(newest, tick)
 
     def frontier(self) -> int | None:
         """How far time is complete in the slowest partition."""
@@ -102,8 +110,12 @@ class AheadPromise:
         if newest is not None and tick > newest + self.promise.most:
             limit = from_tick(newest + self.promise.most, self.schema.type_of(attribute))
             return Pattern.by_name(self.schema, {attribute: greater(limit)})
-        self.newest[partition] = tick if newest is None else max(newest, tick)
         return None
+
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None:
+        if row[self.promise.attribute] is not None:
+            tick, newest = to_tick(row[self.promise.attribute]), self.newest[partition]
+            self.newest[partition] = tick if newest is None else max(newest, tick)
 
 
 class WithinRowsPromise:
@@ -126,9 +138,12 @@ class WithinRowsPromise:
         if row[self.promise.attribute] is None:
             return None
         tick, limit = to_tick(row[self.promise.attribute]), self._limit(partition)
-        self.seen[partition].append(tick)
         late = limit is not None and tick < limit
         return _older_than(self.schema, self.promise.attribute, limit) if late and limit is not None else None
+
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None:
+        if row[self.promise.attribute] is not None:
+            self.seen[partition].append(to_tick(row[self.promise.attribute]))
 
     def assertions(self) -> list[Pattern]:
         limits = [self._limit(p) for p in self.seen]
@@ -158,11 +173,16 @@ class WhenAllPromise:
         if moment is None:
             return None
         tick, newest = to_tick(moment), self.newest[key]
-        self.newest[key] = tick if newest is None else max(newest, tick)
         if newest is None or tick >= newest - self.promise.slack:
             return None
         late = less(from_tick(newest - self.promise.slack, self.schema.type_of(self.promise.past)))
         return Pattern.by_name(self.schema, {self.promise.key: Equal(key), self.promise.past: late})
+
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None:
+        if row[self.promise.past] is not None:
+            key, tick = row[self.promise.key], to_tick(row[self.promise.past])
+            newest = self.newest[key]
+            self.newest[key] = tick if newest is None else max(newest, tick)
 
     def assertions(self) -> list[Pattern]:
         seen = [n for n in self.newest.values() if n is not None]
@@ -186,6 +206,8 @@ class BoundsPromise:
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         return None
 
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None: ...
+
     def assertions(self) -> list[Pattern]:
         return self.patterns
 
@@ -207,6 +229,8 @@ class DomainPromise:
 
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         return None
+
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None: ...
 
     def assertions(self) -> list[Pattern]:
         return []
@@ -289,6 +313,8 @@ class InBandPromise:
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
         return next((p for p in self.given[partition] if p.matches_row(row)), None)
 
+    def note(self, row: Mapping[str, Any], partition: Hashable) -> None: ...
+
     def assertions(self) -> list[Pattern]:
         return self.agreement.agreed
 
@@ -360,17 +386,18 @@ class Source:
                 return []
         for _, ending in self.endings:
             ending.look()
-        # Every other promise takes note of the event, also when an earlier one has rejected it already.
         found = [(promise, kept.violated(row, partition)) for promise, kept in judges]
-        for promise, pattern in found:
-            if pattern is not None:
-                self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
-                return []
-        # Keys take note only of the events that nothing else rejects.
-        for promise, ending in self.endings:
+        late = [(promise, pattern) for promise, pattern in found if pattern is not None]
+        # Keys take note only of the events that nothing else rejects; and an event of a key that is over tells no time.
+        for promise, ending in self.endings if not late else ():
             if (pattern := ending.violated(row, partition)) is not None:
                 self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
                 return []
+        for taking_note in (*self.ahead, *(kept for _, kept in judges)):
+            taking_note.note(row, partition)
+        for promise, pattern in late:
+            self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
+            return []
         return [Event(row)]
 
     def on_punctuation(self, pattern: Pattern, partition: Hashable | None = None) -> Iterable[Item]:

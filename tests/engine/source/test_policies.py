@@ -74,21 +74,23 @@ class Oracle:
                 late |= high is not None and ts < high - p.slack
             if isinstance(p, WithinRows):
                 late |= sum(b > ts for b in self.before[partition]) > p.rows
-        self.high[partition] = ts if high is None else max(ts, high)
-        self.before[partition].append(ts)
-        if late:
-            return True
-        for p in self.promises:
+        over = False
+        for p in self.promises if not late else ():
             if isinstance(p, After) and key is not None:
                 newest = self.newest.get(key)
                 if newest is not None and frontier is not None and frontier > newest + p.gap:
-                    return True
+                    over = True
+                    break
                 self.newest[key] = ts if newest is None else max(newest, ts)
             if isinstance(p, Once) and zone is not None:
                 if zone in self.came:
-                    return True
+                    over = True
+                    break
                 self.came.add(zone)
-        return False
+        if not over:  # An event of a key that is over tells no time.
+            self.high[partition] = ts if high is None else max(ts, high)
+            self.before[partition].append(ts)
+        return late or over
 
 
 def batch_of(items: Sequence[Item]) -> Batch:
@@ -226,6 +228,17 @@ def test_the_reference_agrees(data: Any) -> None:
 
 def texts(patterns: Sequence[Pattern]) -> list[str]:
     return [str(p) for p in patterns]
+
+
+@pytest.mark.parametrize("epochs", [1, 5])
+def test_an_event_of_a_key_that_is_over_tells_no_time(epochs: int) -> None:
+    promises = [Disorder("ts", 0), After("key", "ts", 10)]
+    rows: list[Item] = [(0, 1, "x"), (20, 2, "x"), (90, 1, "x"), (25, 2, "x"), (26, 3, "x")]
+    found, state, _, _ = run([("a", [row]) for row in rows], promises, epochs)
+    assert found == [False, False, True, False, False]
+    assert state.frontier == {"ts": 26}
+    whole, *_ = run([("a", rows)], promises, 1)
+    assert whole == found
 
 
 def test_a_key_is_over_after_the_gap() -> None:

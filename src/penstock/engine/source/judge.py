@@ -47,15 +47,32 @@ class Verdicts:
         """Positions still in; None means all."""
         return np.flatnonzero(~self.mask) if self.reasons else None
 
+    def copy(self) -> Verdicts:
+        made = Verdicts(len(self.mask))
+        made.mask, made.reasons = self.mask.copy(), dict(self.reasons)
+        return made
+
 
 class Judge:
-    """Judges the events of a split by the promises that depend on what came before."""
+    """Judges the events of a split by the promises that depend on what came before.
+
+    Those that verdicts reject already count for nothing, nor do those `without` which time is to be told. `ended` are
+    the events that are found to be of keys which are over.
+    """
 
     def __init__(
-        self, table: pa.Table, schema: Schema, partition: str, known: Known, counted: Ticks | None, verdicts: Verdicts
+        self,
+        table: pa.Table,
+        schema: Schema,
+        partition: str,
+        known: Known,
+        verdicts: Verdicts,
+        without: Ticks | None = None,
     ) -> None:
         self.table, self.schema, self.partition, self.known = table, schema, partition, known
-        self.counted, self.verdicts = counted, verdicts
+        self.verdicts, self._without = verdicts.copy(), without
+        self.counted = self._countable()
+        self.ended: Ticks = np.empty(0, np.int64)
         self.highs = dict(known.highs)
         self.keys = known.keys
         self.tops = {a: list(top) for a, top in known.tops.items()}
@@ -65,6 +82,13 @@ class Judge:
         self.over = list(known.over)
         self.heard: list[str | None] = []
         self._lists = 0
+
+    def _countable(self) -> Ticks | None:
+        """The events that tell time; None means all."""
+        left = self.verdicts.left()
+        if self._without is None:
+            return left
+        return np.setdiff1d(self._let_in() if left is None else left, self._without, assume_unique=True)
 
     def _ticks(self, attribute: str) -> tuple[Ticks, Ticks | None]:
         """The ticks that count, and where they are; None means everywhere."""
@@ -92,7 +116,7 @@ class Judge:
         if len(found):
             texts = _limit_texts(self.schema, promise.attribute, limits, greater)
             self.verdicts.reject(found if at is None else at[found], AHEAD, texts)
-            self.counted = self.verdicts.left()
+            self.counted = self._countable()
 
     def disorder(self, promise: Disorder | Adaptive) -> None:
         ticks, at = self._ticks(promise.attribute)
@@ -175,6 +199,7 @@ class Judge:
 
     def _reject_keys(self, key: str, found: Ticks) -> None:
         if len(found):
+            self.ended = np.union1d(self.ended, found)
             self.verdicts.reject(found, LATE, value_texts(self.schema, self.table, (key,), found))
 
     def _frontier(self, promise: After, promises: Sequence[Promise]) -> tuple[Ticks, int | None]:

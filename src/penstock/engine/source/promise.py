@@ -9,7 +9,7 @@ source), never on how the stream was cut into splits or epochs:
 - older than the greatest tick of all earlier events (that are not rejected for the reasons above) by more than the
   slack, or with too many greater ones before it: late;
 - with a key that has come before though it comes once, or that is over since nothing was heard of it: late. Keys take
-  note only of the events that nothing above rejects.
+  note only of the events that nothing above rejects, and such an event is none of the earlier ones for anybody.
 """
 
 from __future__ import annotations
@@ -67,26 +67,17 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
     verdicts = Verdicts(table.num_rows)
     _check_forbidden(table, promises, schema, verdicts)
     given, values, fresh, named = _check_in_band(batch, known, schema, verdicts)
-    # From here on promises are judged side by side: being late for one does not hide an event from another.
-    counted = verdicts.left()
-    judge = Judge(table, schema, split.partition, known, counted, verdicts)
-    for promise in promises:
-        if isinstance(promise, Ahead):
-            judge.ahead(promise)
-    for promise in promises:
-        if isinstance(promise, Disorder | Adaptive):
-            judge.disorder(promise)
-        elif isinstance(promise, WithinRows):
-            judge.within_rows(promise)
-        elif isinstance(promise, WhenAll):
-            judge.when_all(promise)
-        if isinstance(promise, Monitored | Adaptive):
-            judge.measure(promise)
-    for promise in promises:
-        if isinstance(promise, After):
-            judge.after(promise, promises)
-        elif isinstance(promise, Once):
-            judge.once(promise)
+    judge = Judge(table, schema, split.partition, known, verdicts)
+    _judge(judge, promises)
+    settled = not len(judge.ended)
+    while not settled:
+        # An event of a key that is over tells no time. But without it less time has passed in front of the next one,
+        # whose key may then not be over. So it is judged again until nothing changes: an event depends on those before
+        # it alone, so every round decides one more at least, and two or three rounds decide nearly all.
+        again = Judge(table, schema, split.partition, known, verdicts, judge.ended)
+        _judge(again, promises)
+        settled, judge = np.array_equal(again.ended, judge.ended), again
+    verdicts = judge.verdicts
     after = replace(
         known,
         highs=judge.highs,
@@ -122,6 +113,27 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
     rejected = _rejected(batch, split, schema, verdicts)
     report["example"] = _example(rejected)
     return Checked(table.filter(pa.array(~verdicts.mask)), rejected, report, after)
+
+
+def _judge(judge: Judge, promises: Sequence[Promise]) -> None:
+    """Promises are judged side by side: being late for one does not hide an event from another. Keys come last."""
+    for promise in promises:
+        if isinstance(promise, Ahead):
+            judge.ahead(promise)
+    for promise in promises:
+        if isinstance(promise, Disorder | Adaptive):
+            judge.disorder(promise)
+        elif isinstance(promise, WithinRows):
+            judge.within_rows(promise)
+        elif isinstance(promise, WhenAll):
+            judge.when_all(promise)
+        if isinstance(promise, Monitored | Adaptive):
+            judge.measure(promise)
+    for promise in promises:
+        if isinstance(promise, After):
+            judge.after(promise, promises)
+        elif isinstance(promise, Once):
+            judge.once(promise)
 
 
 def passed_over(split: Split, promises: Sequence[Promise]) -> dict[str, Any]:
