@@ -393,8 +393,10 @@ class Source:
             if (pattern := ending.violated(row, partition)) is not None:
                 self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
                 return []
-        for taking_note in (*self.ahead, *(kept for _, kept in judges)):
-            taking_note.note(row, partition)
+        for guard in self.ahead:
+            guard.note(row, partition)
+        for _, kept in judges:
+            kept.note(row, partition)
         for promise, pattern in late:
             self._reject(row, partition, f"breaks {promise}: matches {pattern}", pattern, "late")
             return []
