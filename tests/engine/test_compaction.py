@@ -18,6 +18,7 @@ from penstock.algebra.schema import Schema
 from penstock.algebra.window import Window
 from penstock.engine.compaction import Compacted, candidates, compact, install
 from penstock.engine.fold_bucket import fold_bucket
+from penstock.engine.pipeline import Exchange
 from penstock.engine.state import Run, UnitKey, Units, apply, read_run
 from penstock.engine.storage import Storage
 from penstock.engine.task import Merge, Report
@@ -27,9 +28,7 @@ from penstock.kernels.aggregate import AggregateKernel
 EVENTS = Schema.parse("t int, k string, x int", time="t")
 WINDOW = Window.tumbling(1).resolve(EVENTS)
 KERNEL = AggregateKernel(EVENTS, ["k"], [Aggregation.parse("total", "sum(x)", EVENTS)], WINDOW)
-EXCHANGE: Any = SimpleNamespace(
-    id="aggregate-1", kernel=KERNEL, closing="window_start", window=WINDOW, by_count=False, landmark=False
-)
+EXCHANGE = Exchange("aggregate-1", 0, 1, ("window_start", "k"), "window_start", WINDOW, KERNEL)
 
 deltas = st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abc"), st.integers(1, 9)), max_size=5)
 steps = st.one_of(

@@ -24,6 +24,7 @@ from penstock.engine.pipeline import Keeper
 from penstock.engine.state import Units, apply
 from penstock.engine.storage import Storage
 from penstock.engine.task import Job, Merge, Report
+from penstock.engine.watch import Watch
 from penstock.errors import UserError
 from penstock.kernels.queue import QueueKernel
 from penstock.portal.show import Snapshot
@@ -188,7 +189,7 @@ def test_what_waits_is_purged(tmp_path: Path) -> None:
         purges = {"impute-1#0": tuple(Pattern.parse(p, source.schema) for p in purged)}
         job = Job("", b"", epoch=number, checkpoint=Storage.at(str(tmp_path)), purges=purges)
         report = Report("m000")
-        step_bucket(job, Merge(units, orders={"impute-1": orders}), keeper, 0, [rows], report)
+        step_bucket(job, Merge(units, orders={"impute-1": orders}), keeper, 0, [rows], report, Watch(), print)
         units = apply(units, report.changes)
         return report
 

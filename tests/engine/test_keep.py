@@ -33,6 +33,7 @@ from penstock.engine.state import (
 )
 from penstock.engine.storage import Storage
 from penstock.engine.task import Job, Merge, Report
+from penstock.engine.watch import Watch
 from penstock.errors import CheckpointError
 from penstock.kernels.stateful import Fresh, Held, Step
 
@@ -83,7 +84,7 @@ def turn(
     job = Job("", b"", epoch=4, checkpoint=Storage.at(str(folder)))
     report = Report("m000")
     merging = Merge(units, orders={"join-1": told or orders()})
-    output = step_bucket(job, merging, keeper, bucket, fresh, report)
+    output = step_bucket(job, merging, keeper, bucket, fresh, report, Watch(), lambda rows: None)
     return apply(units, report.changes), report, output
 
 
