@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.algebra.expression import Expression
 from penstock.algebra.fallible import Fallible
 from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.sql.arithmetic import quotient
+from penstock.algebra.sql.term import Term, duck
+from penstock.algebra.sql.text import parse, written
 from penstock.algebra.types import type_text
 from penstock.errors import UserError, a, did_you_mean, nearest
 
@@ -81,12 +82,7 @@ Hint: use avg(speed), or min and max
     ) -> Aggregation:
         """Read an aggregate over events of `schema`, grouped by `keys`; `time` orders first and last."""
         where = where or f"aggregate '{name}'"
-        try:
-            tree = sqlglot.parse_one(text, read="spark")
-        except SqlglotError:
-            tree = None
-        if not isinstance(tree, exp.Expression):
-            raise UserError(f"{where}: cannot read '{text}'", hint="write it like avg(speed) or count(*)")
+        tree = parse(text, where)
         if tree.find(exp.Window):
             raise UserError(f"{where}: window function in '{text}'", hint="use .window(…) and .agg(…)")
         reader = _Reader(schema, time, text, where)
@@ -153,10 +149,10 @@ class _Reader:
         self.tried: list[Fallible] = []
         self.keep: str | None = None
 
-    def read(self, node: exp.Expression) -> _Value:
+    def read(self, node: exp.Expr) -> _Value:
         name = _function(node)
         if name in _REFUSED:
-            argument = node.this.sql("spark") if isinstance(node.this, exp.Expression) else "x"
+            argument = written(node.expressions[0]) if node.expressions else "x"
             hint = _REFUSED[name].format(x=argument)
             problem = "is not exact" if "approx" in name else "cannot be put together from parts"
             raise UserError(f"{self.where}: '{name}' in '{self.text}' {problem}", hint=hint)
@@ -166,20 +162,26 @@ class _Reader:
             raise UserError(
                 f"{self.where}: an aggregate inside an aggregate in '{self.text}'", hint="use two group_by steps"
             )
-        arguments = list(node.expressions) if isinstance(node, exp.Anonymous) else _arguments(node)
-        arguments = self._checked(name, arguments)
+        arguments = self._checked(name, list(node.expressions))
         condition = next((p.expression.this for p in _wrappers(node) if isinstance(p, exp.Filter)), None)
         self.keep = None
         if condition is not None:
             self.keep = self.condition(condition).sql
         return _FUNCTIONS[name](self, arguments, self.keep)
 
-    def _checked(self, name: str, arguments: list[exp.Expression]) -> list[exp.Expression]:
+    def _checked(self, name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
         """The right number of arguments; DISTINCT only where it changes nothing or can be computed."""
         needed = 2 if name in ("min_by", "max_by", "covar_pop", "covar_samp", "corr") else 1
         if len(arguments) < needed:
             raise UserError(
                 f"{self.where}: '{self.text}' lacks an argument", hint=f"write {name}({', '.join('xy'[:needed])})"
+            )
+        if name in ("first", "last", "any_value") and arguments[1:] == [exp.true()]:
+            arguments = arguments[:1]  # Nulls are left out anyway.
+        if len(arguments) > needed and name != "count":
+            raise UserError(
+                f"{self.where}: '{self.text}' has an argument too many",
+                hint=f"write {name}({', '.join('xy'[:needed])})",
             )
         if isinstance(arguments[0], exp.Distinct) and name != "count":
             if name not in ("min", "max", "any_value", "bool_and", "bool_or"):
@@ -190,7 +192,7 @@ class _Reader:
             return list(arguments[0].expressions)
         return arguments
 
-    def final(self, rest: exp.Expression, keys: Sequence[str]) -> tuple[str, pa.DataType]:
+    def final(self, rest: exp.Expr, keys: Sequence[str]) -> tuple[str, pa.DataType]:
         """The expression around the aggregate functions, over partial columns and group keys."""
         known = {k.casefold() for k in keys}
         for column in rest.find_all(exp.Column):
@@ -205,21 +207,27 @@ class _Reader:
                 )
         values = [Attribute(f"{_VALUE}{i}", v.type) for i, v in enumerate(self.values)]
         scope = Schema((*values, *self.schema.select(keys).attributes)) if keys else Schema(tuple(values))
-        parsed = Expression.parse(rest.sql("spark"), scope, where=self.where)
+        parsed = Expression.of(rest, self.text, scope, where=self.where)
         sql = re.sub(rf'"{_VALUE}(\d+)"', lambda m: f"({self.values[int(m[1])].sql})", parsed.sql)
         return sql, parsed.type
 
-    def not_an_aggregate(self, rest: exp.Expression) -> UserError:
+    def not_an_aggregate(self, rest: exp.Expr) -> UserError:
         for call in rest.find_all(exp.Anonymous):
             name = call.name.lower()
             return UserError(f"{self.where}: unknown aggregate '{name}' in '{self.text}'", hint=_choices(name))
         return UserError(f"{self.where}: '{self.text}' aggregates nothing", hint="write it like avg(speed) or count(*)")
 
-    def argument(self, node: exp.Expression) -> Expression:
-        return self._asked(Expression.parse(node.sql("spark"), self.schema, where=self.where))
+    def argument(self, node: exp.Expr) -> Expression:
+        return self._asked(Expression.of(node, written(node), self.schema, where=self.where))
 
-    def condition(self, node: exp.Expression) -> Expression:
-        return self._asked(Expression.predicate(node.sql("spark"), self.schema, where=self.where))
+    def condition(self, node: exp.Expr) -> Expression:
+        parsed = Expression.of(node, written(node), self.schema, where=self.where)
+        if parsed.type != pa.bool_():
+            raise UserError(
+                f"{self.where}: '{parsed.text}' has type {type_text(parsed.type)} and is no condition",
+                hint=f"compare it: {parsed.text} > 0",
+            )
+        return self._asked(parsed)
 
     def _asked(self, parsed: Expression) -> Expression:
         """An expression over single events. It is asked only of those that FILTER keeps: on others it cannot fail."""
@@ -244,7 +252,7 @@ class _Reader:
             f"{self.where}: {function}({argument.text}) of {a(type_text(argument.type))}", hint="it needs numbers"
         )
 
-    def number(self, function: str, node: exp.Expression) -> Expression:
+    def number(self, function: str, node: exp.Expr) -> Expression:
         argument = self.argument(node)
         t = argument.type
         if not (pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t)):
@@ -261,7 +269,7 @@ def _if(value: str, keep: str | None) -> str:
     return value if keep is None else f"CASE WHEN {keep} THEN {value} END"
 
 
-def _count(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+def _count(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         return _count_distinct(r, arguments[0].expressions, keep)
     counted = "*"
@@ -272,7 +280,7 @@ def _count(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Va
     return _Value(r.add(pa.int64(), _when(f"count({counted})", keep), "CAST(sum({p}) AS BIGINT)"), pa.int64())
 
 
-def _count_distinct(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+def _count_distinct(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
     parsed = [r.argument(a) for a in arguments]
     present = " AND ".join(f"({p.sql}) IS NOT NULL" for p in parsed)
     present = present if keep is None else f"{present} AND ({keep})"
@@ -286,7 +294,7 @@ def _count_distinct(r: _Reader, arguments: list[exp.Expression], keep: str | Non
     return _Value(f"COALESCE(len({values}), 0)", pa.int64())
 
 
-def _count_if(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+def _count_if(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
     condition = r.condition(arguments[0])
     both = condition.sql if keep is None else f"({condition.sql}) AND ({keep})"
     column = r.add(pa.int64(), f"count(*) FILTER (WHERE {both})", "CAST(sum({p}) AS BIGINT)")
@@ -303,25 +311,33 @@ def _add_sum(r: _Reader, argument: Expression, keep: str | None) -> tuple[str, p
     return r.add(_WIDE, f"CAST({_when(f'sum({argument.sql})', keep)} AS DECIMAL(38,0))", "sum({p})"), _WIDE
 
 
-def _sum(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+def _sum(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
     argument = r.number("sum", arguments[0])
     column, type_ = _add_sum(r, argument, keep)
     if pa.types.is_integer(argument.type):
         return _Value(f"CAST({column} AS BIGINT)", pa.int64())
+    if pa.types.is_decimal(argument.type):
+        narrow = pa.decimal128(min(38, argument.type.precision + 10), argument.type.scale)
+        return _Value(f"CAST({column} AS {duck(narrow)})", narrow)
     return _Value(column, type_)
 
 
-def _avg(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+def _avg(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
     argument = r.number("avg", arguments[0])
-    column, _ = _add_sum(r, argument, keep)
+    column, type_ = _add_sum(r, argument, keep)
     n = r.add(pa.int64(), _when(f"count({argument.sql})", keep), "CAST(sum({p}) AS BIGINT)")
+    if pa.types.is_decimal(argument.type):
+        # Spark's: four digits more, halves away from zero.
+        result = pa.decimal128(min(38, argument.type.precision + 4), min(38, argument.type.scale + 4))
+        count = Term(f"CAST(NULLIF({n}, 0) AS DECIMAL(20,0))", pa.decimal128(20, 0), closed=True)
+        return _Value(quotient(Term(column, type_), count, result, result, half_up=True).sql, result)
     return _Value(f"CAST({column} AS DOUBLE) / CAST(NULLIF({n}, 0) AS DOUBLE)", pa.float64())
 
 
 def _extreme(function: str) -> _Function:
     """Aggregates that merge with themselves."""
 
-    def read(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+    def read(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
         argument = r.argument(arguments[0])
         whole = pa.types.is_integer(argument.type)
         if (function.startswith("bool") and argument.type != pa.bool_()) or (function.startswith("bit") and not whole):
@@ -338,7 +354,7 @@ def _extreme(function: str) -> _Function:
 def _by(function: str, *, time: bool) -> _Function:
     """The value at the smallest or largest time (or other order); among equals the smallest or largest value."""
 
-    def read(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+    def read(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
         value = r.argument(arguments[0])
         if not time:
             order = r.argument(arguments[1])
@@ -360,7 +376,7 @@ def _by(function: str, *, time: bool) -> _Function:
 def _moment(final: str) -> _Function:
     """Count, mean and squared deviations, merged after Chan et al.: stable, unlike sums of squares."""
 
-    def read(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+    def read(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
         x = f"CAST({_if(r.number('variance', arguments[0]).sql, keep)} AS DOUBLE)"
         finite = f"CASE WHEN isfinite({x}) THEN {x} END"
         m2 = f"CASE WHEN count({x}) > count({finite}) THEN 'nan'::DOUBLE ELSE var_pop({finite}) * count({x}) END"
@@ -382,7 +398,7 @@ def _moment(final: str) -> _Function:
 def _comoment(final: str) -> _Function:
     """The same for two attributes, over the events that have both."""
 
-    def read(r: _Reader, arguments: list[exp.Expression], keep: str | None) -> _Value:
+    def read(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
         a, b = (r.number("covariance", argument).sql for argument in arguments[:2])
         x, y = f"CAST({_if(a, keep)} AS DOUBLE)", f"CAST({_if(b, keep)} AS DOUBLE)"
         both = f"isfinite({x}) AND isfinite({y})"
@@ -413,7 +429,7 @@ def _comoment(final: str) -> _Function:
     return read
 
 
-_Function = Callable[[_Reader, list[exp.Expression], str | None], _Value]
+_Function = Callable[[_Reader, list[exp.Expr], str | None], _Value]
 _POPULATION, _SAMPLE = "({m2}) / NULLIF({n}, 0)", "CASE WHEN {n} > 1 THEN ({m2}) / ({n} - 1) END"
 
 _FUNCTIONS: Mapping[str, _Function] = {
@@ -441,33 +457,24 @@ _FUNCTIONS: Mapping[str, _Function] = {
     "covar_samp": _comoment("CASE WHEN {n} > 1 THEN {xy} / ({n} - 1) END"),
     "corr": _comoment("CASE WHEN {n} > 1 THEN {xy} / (sqrt({xx}) * sqrt({yy})) END"),
 }
-#: What sqlglot and Spark call our functions.
+#: What else Spark calls our functions.
 _ALIASES = {
-    "countif": "count_if",
     "mean": "avg",
     "first_value": "first",
     "last_value": "last",
     "arg_min": "min_by",
     "arg_max": "max_by",
-    "logical_and": "bool_and",
     "every": "bool_and",
-    "logical_or": "bool_or",
     "some": "bool_or",
     "any": "bool_or",
-    "bitwise_and_agg": "bit_and",
-    "bitwise_or_agg": "bit_or",
-    "bitwise_xor_agg": "bit_xor",
     "variance": "var_samp",
-    "variance_pop": "var_pop",
     "stddev": "stddev_samp",
     "std": "stddev_samp",
-    "approx_distinct": "approx_count_distinct",
-    "group_concat": "string_agg",
-    "array_unique_agg": "collect_set",
-    "quantile": "percentile",
+    "collect_list": "array_agg",
+    "listagg": "string_agg",
+    "approx_percentile": "percentile_approx",
     "percentile_cont": "percentile",
     "percentile_disc": "percentile",
-    "approx_quantile": "percentile_approx",
 }
 _ALL_VALUES = "keep the events and use count(distinct {x}), min({x}) or max({x})"
 _REFUSED = {
@@ -487,13 +494,8 @@ _REFUSED = {
 _CALLS = frozenset({*_FUNCTIONS, *_REFUSED, *(a for a in _ALIASES)})
 
 
-def _function(node: exp.Expression) -> str:
-    if isinstance(node, exp.Anonymous):
-        name = node.name.lower()
-    elif isinstance(node, exp.Func):
-        name = node.sql_name().lower()
-    else:
-        name = node.key
+def _function(node: exp.Expr) -> str:
+    name = node.name.lower()
     return _ALIASES.get(name, name)
 
 
@@ -502,14 +504,12 @@ def _choices(name: str) -> str:
     return (f"did you mean '{match}'? " if match else "") + f"There are: {', '.join(_FUNCTIONS)}"
 
 
-def _aggregates(tree: exp.Expression, *, inside: bool = False) -> list[exp.Expression]:
+def _aggregates(tree: exp.Expr, *, inside: bool = False) -> list[exp.Expr]:
     """The outermost aggregate calls of a tree; `inside` also looks below the root's own call."""
-    found: list[exp.Expression] = []
+    found: list[exp.Expr] = []
 
-    def visit(node: exp.Expression, root: bool) -> None:
-        call = isinstance(node, exp.AggFunc | exp.Any) or (
-            isinstance(node, exp.Anonymous) and node.name.lower() in _CALLS
-        )
+    def visit(node: exp.Expr, root: bool) -> None:
+        call = isinstance(node, exp.Anonymous) and node.name.lower() in _CALLS
         if call and not (root and inside):
             found.append(node)
             return
@@ -520,15 +520,9 @@ def _aggregates(tree: exp.Expression, *, inside: bool = False) -> list[exp.Expre
     return found
 
 
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
-    first = node.this.this if isinstance(node.this, exp.Paren) else node.this
-    more = [*([node.expression] if isinstance(node.expression, exp.Expression) else []), *node.expressions]
-    return [a for a in (first, *more) if isinstance(a, exp.Expression)]
-
-
-def _wrappers(node: exp.Expression) -> list[exp.Expression]:
+def _wrappers(node: exp.Expr) -> list[exp.Expr]:
     """FILTER and IGNORE NULLS around an aggregate call, from the inside out."""
-    around: list[exp.Expression] = []
+    around: list[exp.Expr] = []
     parent = node.parent
     while isinstance(parent, exp.Filter | exp.IgnoreNulls) and parent.this is (around[-1] if around else node):
         around.append(parent)
@@ -536,7 +530,7 @@ def _wrappers(node: exp.Expression) -> list[exp.Expression]:
     return around
 
 
-def _outermost(node: exp.Expression) -> exp.Expression:
+def _outermost(node: exp.Expr) -> exp.Expr:
     around = _wrappers(node)
     return around[-1] if around else node
 

@@ -47,7 +47,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 
 
 def can_fail(tree: exp.Expr, schema: Schema) -> bool:
-    """Whether there may be values on which an expression, already in DuckDB's terms, fails; in doubt, yes.
+    """Whether there may be values on which an expression fails; in doubt, yes.
 
     >>> from sqlglot import parse_one
     >>> s = Schema.parse("a int, b int, t string")
@@ -81,26 +81,3 @@ def _kind(t: pa.DataType) -> str:
     if pa.types.is_integer(t):
         return "int"
     return "double" if pa.types.is_floating(t) else str(t)
-
-
-def in_order(tree: exp.Expr, schema: Schema) -> exp.Expr:
-    """The same expression with AND and OR asked from left to right wherever a side of them can fail.
-
-    >>> from sqlglot import parse_one
-    >>> s = Schema.parse("a int, t string")
-    >>> in_order(parse_one("a > 0 and t > 'x'"), s).sql()
-    "a > 0 AND t > 'x'"
-    >>> in_order(parse_one("a > 0 and cast(t as int) > 1"), s).sql()
-    'CASE WHEN (a > 0) = FALSE THEN FALSE ELSE (a > 0) AND (CAST(t AS INT) > 1) END'
-    """
-    for child in list(tree.iter_expressions()):
-        replaced = in_order(child, schema)
-        if replaced is not child:
-            child.replace(replaced)
-    if not isinstance(tree, exp.And | exp.Or) or not can_fail(tree, schema):
-        return tree
-    decided = exp.Boolean(this=isinstance(tree, exp.Or))
-    first, second = (exp.Paren(this=side.copy()) for side in (tree.this, tree.expression))
-    settled = exp.EQ(this=first, expression=decided)
-    rest = type(tree)(this=first.copy(), expression=second)
-    return exp.Case(ifs=[exp.If(this=settled, true=decided.copy())], default=rest)

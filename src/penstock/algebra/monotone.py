@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Literal
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 
 from penstock.algebra.aggregation import Aggregation
@@ -34,6 +33,7 @@ from penstock.algebra.operator import (
 )
 from penstock.algebra.restriction import Restriction
 from penstock.algebra.source import Bounds
+from penstock.algebra.sql.text import parse
 from penstock.algebra.table import TableJoin
 
 Direction = Literal["up", "down"]
@@ -58,16 +58,16 @@ def stays_matched(restriction: Restriction, t: pa.DataType, direction: Direction
 def direction_of(aggregation: Aggregation, below: Operator) -> Direction | None:
     """Where an aggregate over the events of an operator moves; None if it may move either way."""
     call = _only_call(aggregation.text)
-    match call:
-        case exp.Count() | exp.CountIf():
+    match call and (call.name.lower(), *call.expressions):
+        case ("count" | "count_if", *_):
             return "up"
-        case exp.Max() if not pa.types.is_floating(aggregation.type):
+        case ("max", _) if not pa.types.is_floating(aggregation.type):
             return "up"
-        case exp.LogicalOr():
+        case ("bool_or" | "some" | "any", _):
             return "up"
-        case exp.Min() | exp.LogicalAnd():
+        case ("min" | "bool_and" | "every", _):
             return "down"
-        case exp.Sum(this=exp.Column() as column) if not pa.types.is_floating(aggregation.type):
+        case ("sum", exp.Column() as column) if not pa.types.is_floating(aggregation.type):
             name = below.schema.resolve(column.name)
             return "up" if name is not None and is_never_negative(below, name) else None
         case _:
@@ -75,12 +75,12 @@ def direction_of(aggregation: Aggregation, below: Operator) -> Direction | None:
 
 
 @lru_cache(maxsize=1_024)  # Asked again with every feedback on the value.
-def _only_call(text: str) -> exp.AggFunc | None:
+def _only_call(text: str) -> exp.Anonymous | None:
     """The aggregate call that is all of an expression. FILTER leaves out events, whatever else comes."""
-    tree: object = sqlglot.parse_one(text, read="spark")
+    tree: object = parse(text)
     while isinstance(tree, exp.Paren | exp.Filter | exp.IgnoreNulls):
         tree = tree.this
-    return tree if isinstance(tree, exp.AggFunc) else None
+    return tree if isinstance(tree, exp.Anonymous) else None
 
 
 def is_never_negative(operator: Operator, name: str) -> bool:
@@ -113,6 +113,7 @@ def is_never_negative(operator: Operator, name: str) -> bool:
             if name in operator.keys:
                 return is_never_negative(operator.inputs[0], name)
             (made,) = (a for a in operator.aggregations if a.name == name)
-            return isinstance(_only_call(made.text), exp.Count | exp.CountIf)
+            call = _only_call(made.text)
+            return call is not None and call.name.lower() in ("count", "count_if")
         case _:
             return False

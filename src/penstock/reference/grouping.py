@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 
 from penstock.algebra import operator
 from penstock.algebra.aggregation import Aggregation
 from penstock.algebra.expression import Expression, evaluate_row
 from penstock.algebra.schema import Attribute, Schema
+from penstock.algebra.sql.text import parse, written
 from penstock.algebra.types import type_text
 from penstock.errors import UserError
 from penstock.reference.failure import FAILURES, Note
@@ -28,37 +28,12 @@ from penstock.reference.summary import FUNCTIONS, as_type, distinct, identity
 
 Row = Mapping[str, Any]
 
-_NAMES: dict[type[exp.Expression], str] = {
-    exp.Count: "count",
-    exp.CountIf: "count_if",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-    exp.CovarSamp: "covar_samp",
-    exp.CovarPop: "covar_pop",
-    exp.Corr: "corr",
-    exp.First: "first",
-    exp.FirstValue: "first",
-    exp.Last: "last",
-    exp.LastValue: "last",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.BitwiseAndAgg: "bit_and",
-    exp.BitwiseOrAgg: "bit_or",
-    exp.BitwiseXorAgg: "bit_xor",
-    exp.ArgMin: "min_by",
-    exp.ArgMax: "max_by",
-    exp.AnyValue: "any_value",
-}
-_ALIASES = {"mean": "avg", "every": "bool_and", "some": "bool_or", "any": "bool_or", "std": "stddev_samp"} | {
+_ALIASES = {
+    "mean": "avg", "every": "bool_and", "some": "bool_or", "any": "bool_or", "std": "stddev_samp",
+    "stddev": "stddev_samp", "variance": "var_samp", "first_value": "first", "last_value": "last",
+} | {
     name: name for name in FUNCTIONS
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,7 +84,7 @@ def check_arguments(aggregate: operator.Aggregate, row: Row, schema: Schema) -> 
     """Raise if an argument of an aggregate fails on an event: then it is in no group."""
     for aggregation in aggregate.aggregations:
         if aggregation.tried:
-            for call in _outermost_calls(exp.Paren(this=sqlglot.parse_one(aggregation.text, read="spark"))):
+            for call in _outermost_calls(exp.Paren(this=parse(aggregation.text))):
                 _call(call, [row], schema, time_of(aggregate, schema))
 
 
@@ -122,7 +97,7 @@ def value_of(
     >>> value_of(Aggregation.parse("flow", "sum(cars) / count(*)", cars), [{"cars": 3}, {"cars": None}], cars)
     1.5
     """
-    tree = exp.Paren(this=sqlglot.parse_one(aggregation.text, read="spark"))
+    tree = exp.Paren(this=parse(aggregation.text))
     calls = _outermost_calls(tree)
     if calls == [tree.this]:
         return as_type(_call(calls[0], rows, schema, time), aggregation.type, aggregation.text)
@@ -141,38 +116,38 @@ def value_of(
             attributes.append(Attribute(name, schema.type_of(name)))
     scope = Schema(tuple(attributes))
     # The cast gives a type to expressions of nulls alone.
-    text = f"CAST({tree.sql('spark')} AS {type_text(aggregation.type)})"
-    scalar = Expression.parse(text, scope, where=f"aggregation '{aggregation.name}'")
+    cast = exp.Cast(this=tree, to=exp.DataType.build(type_text(aggregation.type), dialect="spark"))
+    scalar = Expression.of(cast, aggregation.text, scope, where=f"aggregation '{aggregation.name}'")
     return as_type(evaluate_row(scalar, results), aggregation.type, aggregation.text)
 
 
-def _outermost_calls(tree: exp.Expression) -> list[exp.Expression]:
+def _outermost_calls(tree: exp.Expr) -> list[exp.Expr]:
     if _is_call(tree):
         return [tree]
     return [call for child in tree.iter_expressions() for call in _outermost_calls(child)]
 
 
-def _is_call(node: exp.Expression) -> bool:
+def _is_call(node: exp.Expr) -> bool:
     if isinstance(node, exp.Filter | exp.IgnoreNulls):
         return _is_call(node.this)
-    return type(node) in _NAMES or (isinstance(node, exp.Anonymous) and node.name.lower() in _ALIASES)
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _ALIASES
 
 
-def _call(node: exp.Expression, rows: Sequence[Row], schema: Schema, time: str | None) -> Any:
+def _call(node: exp.Expr, rows: Sequence[Row], schema: Schema, time: str | None) -> Any:
     """One aggregate call; FILTER (WHERE …) leaves out events, DISTINCT leaves out values, nulls never count."""
     if isinstance(node, exp.IgnoreNulls):
         return _call(node.this, rows, schema, time)
     if isinstance(node, exp.Filter):
         condition = node.expression.this
         return _call(node.this, [r for r in rows if _evaluate(condition, r, schema) is True], schema, time)
-    name = _ALIASES[node.name.lower()] if isinstance(node, exp.Anonymous) else _NAMES[type(node)]
-    if name == "count" and isinstance(node.this, exp.Star):
+    name = _ALIASES[node.name.lower()]
+    listed = node.expressions
+    if name == "count" and isinstance(listed[0], exp.Star):
         return len(rows)
-    listed = node.expressions if isinstance(node, exp.Anonymous) else _arguments(node)
     arguments = [a for part in listed for a in (part.expressions if isinstance(part, exp.Distinct) else [part])]
     if name in ("first", "last"):
         if time is None:
-            raise UserError(f"'{node.sql('spark')}': the stream has no time attribute", hint="declare one with time=…")
+            raise UserError(f"'{written(node)}': the stream has no time attribute", hint="declare one with time=…")
         arguments.append(exp.column(time, quoted=True))
     tuples = [tuple(_evaluate(a, row, schema) for a in arguments) for row in rows]
     # Unlike all others, min_by and max_by may answer with a null: that of the event with the least or greatest order.
@@ -183,17 +158,13 @@ def _call(node: exp.Expression, rows: Sequence[Row], schema: Schema, time: str |
         values = distinct(values)
     result = FUNCTIONS[name](values)
     # A sum of whole numbers is a bigint also where it is part of a larger expression.
-    return as_type(result, pa.int64(), node.sql("spark")) if isinstance(result, int) else result
+    return as_type(result, pa.int64(), written(node)) if isinstance(result, int) else result
 
 
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
-    return [a for a in (node.this, node.args.get("expression"), *node.args.get("expressions", ())) if a is not None]
-
-
-def _evaluate(tree: exp.Expression, row: Row, schema: Schema) -> Any:
+def _evaluate(tree: exp.Expr, row: Row, schema: Schema) -> Any:
     if isinstance(tree, exp.Column) and (name := schema.resolve(tree.name)) is not None:
         return row[name]
-    return evaluate_row(_parsed(tree.sql("spark"), schema), row)
+    return evaluate_row(_parsed(written(tree), schema), row)
 
 
 @cache

@@ -67,9 +67,13 @@ def total(values: Values) -> Any:
     return scaled(sum(map(Fraction, values), Fraction(0)), scale)
 
 
-def mean(values: Values) -> float | None:
+def mean(values: Values) -> float | Decimal | None:
+    """The mean: of decimals a decimal with four digits more."""
     if not values:
         return None
+    if all(isinstance(v, Decimal) for v in values):
+        scale = max(-int(v.as_tuple().exponent) for v in values)
+        return scaled(sum(map(Fraction, values), Fraction(0)) / len(values), min(38, scale + 4))
     if (odd := _not_finite(values)) is not None:
         return odd
     return rounded(sum(map(Fraction, values), Fraction(0)) / len(values))

@@ -1,0 +1,186 @@
+"""Every operator and function of the tables against Spark itself: type, value, and where either raises."""
+
+# ruff: noqa: E501 - a row of a table or a template of SQL reads best as one line.
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+from collections import defaultdict
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from spark_oracle import Answer, answer, ask, frame_of
+
+from penstock.algebra.expression import Expression, evaluate
+from penstock.algebra.schema import Schema
+from penstock.algebra.sql.catalog import functions
+from penstock.algebra.sql.function import Function
+from penstock.algebra.sql.operators import OPERATORS
+from penstock.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INF, NAN = math.inf, math.nan
+TEXTS = [
+    "",
+    "a",
+    "abc,ab",
+    " a b ",
+    "O'Brien",
+    "Éßx",
+    "e\u0301a",
+    "😀a\U0001d4d0",
+    "a_b%c",
+    "line\nend\n",
+    "Straße 12",
+    None,
+]
+#: Names and types of the columns, with the values that are tried in them.
+COLUMNS: dict[str, tuple[str, list[Any]]] = {
+    "t": ("tinyint", [0, 1, -1, 12, 30, 127, -128, None]),
+    "h": ("smallint", [0, 7, -9, 2024, 32767, -32768, None]),
+    "i": ("int", [0, 1, -1, 7, -12, 255, 2147483647, -2147483648, None]),
+    "j": ("int", [0, 1, -1, 3, -4, 2147483647, -2147483648, None]),
+    "l": ("bigint", [0, 1, -1, 65, 300, 10**10, 9223372036854775807, -9223372036854775808, None]),
+    "k": ("bigint", [0, 1, -1, 10, 9223372036854775807, -9223372036854775808, None]),
+    "f": ("float", [0.0, 1.5, -2.25, 1e10, INF, NAN, None]),
+    "x": ("double", [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 2.675, 1.005, 1e-7, 0.0001, 123456.789, 1e7, 12345678.9, 1e16,
+                     9.2e18, 9223372036854775808.0, 1e300, -1e300, INF, -INF, NAN, None]),
+    "y": ("double", [0.0, 1.0, -0.5, 3.0, 1e10, INF, NAN, None]),
+    "m": ("decimal(10,2)", ["0.00", "1.00", "-1.25", "12.50", "0.05", "99999999.99", "-99999999.99", None]),
+    "n": ("decimal(20,6)", ["0.000000", "1.500000", "-2.345678", "0.000005", "12345678901234.999999", None]),
+    "z": ("decimal(5,0)", ["0", "1", "-7", "99999", None]),
+    "w": ("decimal(38,10)", ["0.0000000000", "1.0000000001", "-12345678901234567890.1234567891", None]),
+    "s": ("string", TEXTS),
+    "r": ("string", ["", "a", "b", "É", "ab", None]),
+    "g": ("string", ["1", " 12 ", "+5", "-7", "2.7", "abc", "", "1e3", "NaN", "-Infinity", "128", "99999999999", "true", "N", None]),
+    "u": ("string", ["0", "1.005", "-1.5", ".5", "5.", "1e400", "inf", "1d", "0x1", "1 2", "yes", "T", "on", "\t7\n", None]),
+    "q": ("string", ["2020-02-29", "2021-02-29", "2020-1-5", "2020", "2020-01", " 2020-01-05 junk", "2020-01-05T", "2020-01-05 01:02:03",
+                     "2020-01-05 1:2", "2020-01-05 1", "2020-01-05T01:02:03.123456789Z", "2020-01-05 01:02:03 +02:00", "2020-01-05 01:02:03-0830",
+                     "2020-01-05 24:00:00", "2020-01-05 01:60:00", "0001-01-01", "9999-12-31 23:59:59.999999", "20200105", "abc", "",
+                     "2020-01-05 01:02:03.", "2020-01-05 01:02:03.123", "2020-13-01", None]),
+    "b": ("binary", [b"", b"a", b"\x00\xff", "É".encode(), None]),
+    "ok": ("boolean", [True, False, None]),
+    "no": ("boolean", [True, False, None]),
+    "d": ("date", [date(1, 1, 1), date(1582, 10, 10), date(1969, 12, 31), date(1970, 1, 1), date(2020, 2, 29), date(2021, 1, 31), date(2026, 12, 28), date(9999, 12, 31), None]),
+    "e": ("date", [date(1970, 1, 1), date(2020, 2, 28), date(2021, 3, 31), date(9999, 1, 1), None]),
+    "ts": ("timestamp", [datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(1970, 1, 1), datetime(2020, 2, 29, 12, 30, 15, 123456),
+                         datetime(2021, 1, 31, 0, 0, 0, 500000), datetime(2026, 7, 4, 13, 5, 9), datetime(9999, 12, 31, 23, 59, 59, 999999), None]),
+    "us": ("timestamp", [datetime(1970, 1, 1, 0, 0, 0, 1), datetime(2020, 2, 28, 13), datetime(2021, 3, 31, 0, 0, 0, 500000), datetime(1960, 2, 29, 12, 30, 15), None]),
+}  # fmt: skip
+SCHEMA = Schema.parse(", ".join(f"{name} {t}" for name, (t, _) in COLUMNS.items()))
+#: Columns that stand for a kind of argument.
+BY_KIND = {
+    "string": ["s"], "binary": ["b"], "boolean": ["ok"], "int": ["i", "t"], "bigint": ["l", "i"], "double": ["x", "i", "m"],
+    "number": ["i", "l", "x", "m", "n", "t"], "integral": ["i", "l", "t"], "date": ["d", "ts"], "timestamp": ["ts", "d"], "moment": ["ts"], "day": ["d"], "any": ["i", "s"],
+}  # fmt: skip
+SECOND = {"s": "r", "i": "j", "l": "k", "x": "y", "m": "n", "d": "e", "ts": "us", "ok": "no"}
+#: Functions that raise for some of the values where Spark does not, as their notes say: only what they name is tried.
+LIMITED = (
+    "repeat", "space", "levenshtein", "date_add", "date_sub", "dateadd", "date_from_unix_date", "timestamp_micros",
+    "timestamp_seconds", "timestampadd", "add_months", "try_multiply",
+)  # fmt: skip
+#: How many rows a comparison has at most.
+MOST = 80
+
+
+def expressions(function: Function) -> list[str]:
+    """What is compared for a function: its forms over the columns of each kind, and what its row names."""
+    found = list(function.tried)
+    for form in function.forms:
+        kinds = [k.rstrip("?*") for k in form.takes]
+        if any(k.endswith("!") or k in ("texts", "any") for k in kinds) or function.name in LIMITED:
+            continue
+        for column in BY_KIND[kinds[0]] if kinds else []:
+            arguments = [column]
+            for kind in kinds[1:]:
+                choice = [c for c in BY_KIND[kind] if c == arguments[-1]] or BY_KIND[kind]
+                arguments.append(SECOND.get(choice[0], choice[0]))
+            if len(arguments) <= 2:
+                found.append(f"{function.name}({', '.join(arguments)})")
+    return list(dict.fromkeys(found))
+
+
+def rows(names: tuple[str, ...], most: int = MOST) -> pa.Table:
+    """The values of some columns, each with each, thinned out evenly."""
+    products = list(itertools.product(*(COLUMNS[n][1] for n in names))) if names else [()]
+    chosen = products if len(products) <= most else random.Random(0).sample(products, most)
+    columns = {}
+    for k, name in enumerate(names):
+        t = SCHEMA.select([name]).arrow.field(0).type
+        values = [Decimal(r[k]) if r[k] is not None and pa.types.is_decimal(t) else r[k] for r in chosen]
+        columns[name] = pa.array(values, t)
+    return pa.table(columns) if columns else pa.table({"i": pa.array([1], pa.int32())})
+
+
+def ours(text: str, table: pa.Table) -> Answer:
+    try:
+        parsed = Expression.parse(text, SCHEMA)
+    except UserError as error:
+        return Answer(None, refusal=str(error))
+
+    # A struct, to tell null from what raises.
+    guarded = replace(parsed, sql=f"TRY({{'v': {parsed.sql}}})", type=pa.struct([("v", parsed.type)]))
+    return answer(evaluate(guarded, table))
+
+
+def same(a: Any, b: Any, close: int) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        if math.isnan(a) or math.isnan(b):
+            return math.isnan(a) and math.isnan(b)
+        if a == b:
+            return math.copysign(1, a) == math.copysign(1, b) or bool(close)
+        return not math.isinf(a) and not math.isinf(b) and abs(a - b) <= close * math.ulp(a)
+    return type(a) is type(b) and a == b
+
+
+def differences(spark: SparkSession, table_of: dict[str, int]) -> list[str]:
+    """Where we and Spark disagree, one line per expression."""
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for text in table_of:
+        bare = re.sub(
+            r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|\bfrom\b|\be\(\)|\b(?:extract|date_part)\(\w+", " ", text
+        )
+        words = re.findall(r"[a-z_]+\b(?!\()", bare)
+        used = tuple(n for n in COLUMNS if n in words)
+        groups[used].append(text)
+    found = []
+    for used, texts in groups.items():
+        table = rows(used)
+        frame = frame_of(spark, table).cache()
+        for start in range(0, len(texts), 40):
+            part = texts[start : start + 40]
+            for text, theirs in zip(part, ask(spark, frame, part), strict=True):
+                found += _difference(text, table, theirs, table_of[text])
+        frame.unpersist()
+    return found
+
+
+def _difference(text: str, table: pa.Table, theirs: Answer, close: int) -> list[str]:
+    mine = ours(text, table)
+    if mine.type != theirs.type:
+        return [f"{text}: type {mine.type} {mine.refusal}, Spark {theirs.type} {theirs.refusal[:90]}"]
+    wrong = [
+        (row, a, b)
+        for row, a, b in zip(table.to_pylist(), mine.values, theirs.values, strict=True)
+        if not same(a, b, close)
+    ]
+    if not wrong:
+        return []
+    row, a, b = wrong[0]
+    return [f"{text}: {len(wrong)} of {table.num_rows} rows differ, e.g. {row}: {a!r}, Spark {b!r}"]
+
+
+@pytest.mark.parametrize("family", ["operators", *dict.fromkeys(f.family for f in functions().values())])
+def test_spark_gives_the_same(spark: SparkSession, family: str) -> None:
+    rows_of = [f for f in (*OPERATORS, *functions().values()) if f.family == family]
+    table = {text: f.close for f in rows_of for text in expressions(f)}
+    assert len(table) >= len(rows_of) / 2
+    assert differences(spark, table) == []
