@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,9 +20,10 @@ from spark_oracle import Answer, answer, ask, frame_of
 
 from penstock.algebra.expression import Expression, evaluate
 from penstock.algebra.schema import Schema
-from penstock.algebra.sql.catalog import functions
+from penstock.algebra.sql.catalog import INSTEAD, functions
 from penstock.algebra.sql.function import Function
 from penstock.algebra.sql.operators import OPERATORS
+from penstock.algebra.sql.page import page
 from penstock.errors import UserError
 
 if TYPE_CHECKING:
@@ -184,3 +186,17 @@ def test_spark_gives_the_same(spark: SparkSession, family: str) -> None:
     table = {text: f.close for f in rows_of for text in expressions(f)}
     assert len(table) >= len(rows_of) / 2
     assert differences(spark, table) == []
+
+
+def test_the_page_is_up_to_date() -> None:
+    """Write it anew with `python -c "from penstock.algebra.sql.page import page; print(page(), end='')"`."""
+    written = Path(__file__).parents[2] / "docs" / "functions.md"
+    assert written.read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize("name", sorted(INSTEAD))
+def test_what_is_refused_is_refused_by_name(name: str) -> None:
+    if name in functions():
+        return
+    with pytest.raises(UserError, match=name):
+        Expression.parse(f"{name}(s)", SCHEMA)
