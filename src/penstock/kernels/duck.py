@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
+from penstock.algebra.sql.term import reason_of
 from penstock.errors import FailingError, OverflowingError, UserError
 
 #: How the error begins that a kernel raises in SQL for a time off the declared grid.
@@ -91,6 +92,8 @@ def translated(error: duckdb.Error) -> Exception:
     """Our error for one of DuckDB's: numbers and values that do not fit are the user's business, the rest is ours."""
     text = str(error).split("\n")[0].strip()
     kind, _, detail = text.partition(": ")
+    if (why := reason_of(text)) is not None:
+        return FailingError(why, hint="leave such values out with where(…) first, or use a try_ function")
     # What DuckDB suggests is to be written in DuckDB.
     said = re.sub(r"( when casting from source |\. (Use TRY|Perhaps|Full)).*", "", detail or kind).rstrip(".!")
     too_large = ("out of range", "verflow", "Failed to cast decimal value")
