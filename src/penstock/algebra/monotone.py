@@ -2,9 +2,9 @@
 
 A count only grows. So a group whose count matches `> 40` now will match when it is complete, whatever comes: it is
 *doomed* under `not [*, > 40]`. That takes an aggregate that goes one way, and a restriction that cannot be left in that
-direction. Null may only be where there is no value yet: restrictions never match it. NaN, which they never match
-either, is greater than every number, so the maximum of floating numbers can fall out of any range at the last moment,
-and so can their sum. Their minimum cannot.
+direction. Null may only be where there is no value yet: restrictions never match it. NaN is greater than every number,
+so the maximum of floating numbers can leave a range with an upper end at the last moment, and their sum any range: both
+count as going either way. Their minimum goes down.
 """
 
 from __future__ import annotations
