@@ -46,7 +46,8 @@ def _whole(name: str) -> Callable[[Term], Term]:
             whole = a.type.precision - a.type.scale
             t = pa.decimal128(min(38, whole + 1) if a.type.scale else a.type.precision, 0)
             return Term(f"CAST({name}({a.sql}) AS {duck(t)})", t, closed=True)
-        return Term(f"CAST({name}({a.sql}) AS BIGINT)", BIG, closed=True)
+        # Java's conversion makes zero of what is not a number.
+        return fill(f"CASE WHEN isnan({{0}}) THEN 0 ELSE CAST({name}({{0}}) AS BIGINT) END", a, type=BIG)
 
     return made
 

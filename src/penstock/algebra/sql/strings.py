@@ -216,8 +216,13 @@ def _format(pattern: Term, *values: Term) -> Term:
         if found[0] == "%%":
             out.append("'%'")
             continue
-        if kind not in ("d", "s") or (kind == "s" and zero) or (zero and left) or ((zero or left) and not width):
-            raise Unfit(f"'{found[0]}' in '{pattern.value}' is not available", "%d, %5d, %05d, %s and %-10s are")
+        if (
+            kind not in ("d", "s")
+            or (kind == "s" and (zero or width))
+            or (zero and left)
+            or ((zero or left) and not width)
+        ):
+            raise Unfit(f"'{found[0]}' in '{pattern.value}' is not available", "%d, %5d, %05d, %-5d and %s are")
         if used >= len(values):
             raise Unfit(f"'{pattern.value}' needs more values")
         value, used = values[used], used + 1
@@ -443,12 +448,12 @@ STRINGS: tuple[Function, ...] = (
         "format_string printf",
         "strings",
         ("string!, any*", STRING, _format),
-        note="%d, %5d, %05d, %-5d, %s, %10s and %%",
+        note="%d, %5d, %05d, %-5d, %s and %%",
         tried=(
             "format_string('%05d', i)",
             "format_string('%d|%s|%%', l, s)",
             "format_string('%6d %-4d.', t, h)",
-            "format_string('%12s|%-12s', s, s)",
+            "format_string('%s|%s', s, s)",
             "format_string('%s %s', ok, i)",
         ),
     ),
