@@ -82,26 +82,43 @@ def writing(storage: Storage, name: str) -> Iterator[Tally]:
     (4, True, b'some')
     """
     with storage.create(name) as stream:
-        yield Tally(stream)
+        tally = Tally(stream)
+        yield tally
+    if storage.local:
+        # What this process has just written it need not look at again.
+        path = storage.path(name)
+        _remember(_key(path, os.stat(path), tally.crc))
 
 
 # --- looking at them ------------------------------------------------------------------------------------------------
 
-_whole: OrderedDict[tuple[str, int, int, int, int], None] = OrderedDict()
+_Key = tuple[str, int, int, int, int]
+_whole: OrderedDict[_Key, None] = OrderedDict()
 _lock = threading.Lock()
+
+
+def _key(path: str, status: os.stat_result, crc: int) -> _Key:
+    return path, status.st_ino, status.st_mtime_ns, status.st_size, crc
+
+
+def _remember(key: _Key) -> None:
+    with _lock:
+        _whole[key] = None
+        while len(_whole) > REMEMBERED:
+            _whole.popitem(last=False)
 
 
 def open_whole(storage: Storage, file: Written) -> pa.NativeFile:
     """The file, open for reading, if it is what was written.
 
-    On local disks it is mapped, and looked at as a whole once per process: as long as neither its inode nor its time
-    of change are others, it is the file that was found whole.
+    On local disks it is mapped, and looked at as a whole once per process, unless that has written it: as long as
+    neither its inode nor its time of change are others, it is the file that was found whole.
     """
     path = storage.path(file.name)
     if not storage.local:
         return pa.BufferReader(read_whole(storage, file))
     status = os.stat(path)
-    key = (path, status.st_ino, status.st_mtime_ns, status.st_size, file.crc)
+    key = _key(path, status, file.crc)
     with _lock:
         known = key in _whole
         if known:
@@ -112,10 +129,7 @@ def open_whole(storage: Storage, file: Written) -> pa.NativeFile:
     if not known:
         _compare(file, source.size(), lambda: _sum(source))
         source.seek(0)
-        with _lock:
-            _whole[key] = None
-            while len(_whole) > REMEMBERED:
-                _whole.popitem(last=False)
+        _remember(key)
     return source
 
 
