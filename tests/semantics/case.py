@@ -97,6 +97,7 @@ class Cut:
     fuse_below: int = 4 << 20
     rewrite_above: float = 0.5
     merge_above: int = 8
+    on_error: str = "reject"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -109,6 +110,7 @@ class Cut:
             "fuse_below": self.fuse_below,
             "rewrite_above": self.rewrite_above,
             "merge_above": self.merge_above,
+            "on_error": self.on_error,
         }
 
 
