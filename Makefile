@@ -64,13 +64,13 @@ fuzz-semantics: $(READY) ## Random queries, streams and cuts on kernels against 
 fuzz-plans: $(READY) ## Random plans: does the engine hold what the check says
 	@echo "== fuzz: plans";     $(FUZZ) tests/contracts
 
-fuzz-engine: $(READY) ## Power cuts, messages at any step, two writers, runs that do not end
+fuzz-engine: $(READY) ## Messages at any step, two writers, runs that do not end
 	@echo "== fuzz: engine";    $(FUZZ) tests/engine tests/control tests/portal
 
 fuzz-crashes: $(READY) ## 1,000 crashes at steps of the commit protocol, on Spark
 	@echo "== fuzz: crashes";   $(FUZZ) tests/spark/test_crash.py
 
-fuzz-kills: $(READY) ## kill -9 at random moments; the check of Spark queries; SQL against Spark on random values
+fuzz-kills: $(READY) ## kill -9 at random moments; thousands of power cuts; the check of Spark queries; SQL against Spark on random values
 	@echo "== fuzz: kills";     $(FUZZ) tests/spark --deselect tests/spark/test_crash.py
 
 docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run

@@ -101,6 +101,18 @@ def test_dependencies_are_those_of_the_project() -> None:
     assert found == wanted
 
 
+_NAMED = re.compile(r"\[`(\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")
+
+
+def test_every_guarantee_is_shown_by_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "guarantees.md").read_text()
+    rows = [line for line in text.splitlines() if re.match(r"\| (?!promised)[^-]", line)]
+    assert [row for row in rows if not _NAMED.search(row)] == []
+    named = _NAMED.findall(text)
+    missing = [pair for pair in named if not re.search(rf"^def {pair[0]}\(", (ROOT / pair[1]).read_text(), re.M)]
+    assert len(rows) > 40 and missing == []
+
+
 # --- timelines ------------------------------------------------------------------------------------------------------
 
 

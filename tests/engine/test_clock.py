@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import time
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -128,3 +130,15 @@ def test_statistics_that_show_no_jump_leave_splits_to_tasks_of_their_own() -> No
     state.absorb([{"partition": "", "ordinal": -1, "highs": {"ts": 0}, **told}])
     assert [len(task) for task in plan_tasks(state, splits, 4)] == [1, 1, 1, 1]
     assert [len(task) for task in plan_tasks(state, [splits[0], *splits[3:], splits[1]], 4)] == [1, 2]
+
+
+def test_the_clock_of_the_machine_may_jump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days ahead, years back, at every look at it: the results are those of a clock that goes right."""
+    fill(tmp_path / "in", wrong=-1)
+    run(counted(tmp_path / "in"), tmp_path / "steady", max_rows=7)
+    dice = random.Random(5)
+    monkeypatch.setattr(time, "time", lambda: dice.uniform(0, 4e9))
+    monkeypatch.setattr(time, "time_ns", lambda: dice.randrange(4 * 10**18))
+    run(counted(tmp_path / "in"), tmp_path / "jumping", max_rows=7)
+    results = [pq.read_table(tmp_path / home / "out").sort_by("window_start") for home in ("steady", "jumping")]
+    assert results[0].num_rows == 3 and results[0].equals(results[1])
