@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -279,7 +281,7 @@ def test_a_file_where_a_folder_belongs(tmp_path: Path, name: str) -> None:
 def test_records_that_are_damaged_are_said_so(tmp_path: Path) -> None:
     source, sink = query(rows(tmp_path / "in")), ps.parquet(str(tmp_path / "out"))
     ran(source, sink)
-    for name in ("owner.json", "checkpoint/identity.json", "checkpoint/meta.json"):
+    for name in ("owner.json", "checkpoint/meta.json"):
         path = tmp_path / "out/_penstock" / name
         before = path.read_bytes()
         for data in (b"", b"{}", b"\xff", seal({}), seal({"format": "x"})):
@@ -288,3 +290,62 @@ def test_records_that_are_damaged_are_said_so(tmp_path: Path) -> None:
                 source.start(sink, trigger="once", spark=never)
         path.write_bytes(before)
     ran(source, sink)
+
+
+# --- records that are whole and say something else ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [[1, 2], {}, "text", None], ids=str)
+def test_records_that_are_whole_and_not_ours_are_told(body: Any, tmp_path: Path) -> None:
+    """A checksum says that a record is as somebody wrote it, not that it was us."""
+    source, out, checkpoint = query(rows(tmp_path / "in")), ps.parquet(str(tmp_path / "out")), tmp_path / "ck"
+    for sink in (out, ps.deliver(lambda table, epoch: None)):
+        folder = str(checkpoint / repr(sink))
+        ran(source, sink, checkpoint=folder)
+        for path in [p for p in everything(tmp_path) if p.endswith(".json")]:
+            whole = (tmp_path / path).read_bytes()
+            (tmp_path / path).write_bytes(seal(body))
+            with contextlib.suppress(PenstockError):
+                ran(source, sink, checkpoint=folder)
+            (tmp_path / path).write_bytes(whole)
+            ran(source, sink, checkpoint=folder)
+
+
+def test_what_cannot_be_deleted_is_told(tmp_path: Path) -> None:
+    source, out = query(rows(tmp_path / "in")), tmp_path / "out"
+    ran(source, ps.parquet(str(out)))
+    (part,) = out.glob("part-*")
+    part.unlink()
+    (part / "mine").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match=r"cannot delete .*part-.*move away what is there"):
+        ran(source, ps.parquet(str(out)))
+    assert (part / "mine").is_dir()
+    shutil.rmtree(part)
+    ran(source, ps.parquet(str(out)))
+    assert sum(pq.read_table(p).num_rows for p in out.glob("part-*")) == 10
+
+
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+def test_a_checkpoint_whose_name_is_lost_finds_it_again(damage: str, tmp_path: Path) -> None:
+    source, out, checkpoint = query(rows(tmp_path / "in")), ps.parquet(str(tmp_path / "out")), tmp_path / "ck"
+    ran(source, out, checkpoint=str(checkpoint))
+    (checkpoint / "identity.json").unlink()
+    if damage == "damaged":
+        (checkpoint / "identity.json").write_bytes(bytes(80))
+    ran(source, out, checkpoint=str(checkpoint))
+    # Without anything that tells it: the hint is a way on.
+    (checkpoint / "identity.json").write_bytes(bytes(80))
+    (checkpoint / "dead_letters/_penstock/owner.json").unlink()
+    refused(source, out, "identity.json is damaged.*or delete it, and", CheckpointError, checkpoint=str(checkpoint))
+    (checkpoint / "identity.json").unlink()
+    (tmp_path / "out/_penstock/owner.json").unlink()
+    ran(source, out, checkpoint=str(checkpoint))
+
+
+@pytest.mark.parametrize("way", ["out", "in/../out", "alias"])
+def test_results_and_dead_letters_are_kept_apart_whatever_their_folder_is_called(way: str, tmp_path: Path) -> None:
+    source = query(rows(tmp_path / "in"))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "alias").symlink_to(tmp_path / "out")
+    letters = str(tmp_path / way)
+    refused(source, ps.parquet(str(tmp_path / "out")), "is the folder of the results", dead_letters=letters)

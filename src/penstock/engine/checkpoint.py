@@ -313,7 +313,7 @@ class Checkpoint:
         The manifest before the newest stays usable, should the newest be damaged.
         """
         old = manifest.epoch - KEEP
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(CheckpointError, OSError):
             for name in gone:
                 self.storage.delete(name)
             if old >= 1:

@@ -128,7 +128,7 @@ class Driver:
         #: Whether the next epoch follows at once. If it waits for its time, planning it now would make its input stale.
         self.hurried = True
         self.tables = tables_of([n.operator for n in plan])
-        self.unread = Unread(checkpoint.storage, bounded)
+        self.unread = Unread(checkpoint.storage, bounded, checkpoint.warnings)
         self.clock = Clock(self.sources)
         self._fresh()
 

@@ -21,7 +21,7 @@ from penstock.engine.lock import Lock
 from penstock.engine.names import refuse_links
 from penstock.engine.places import Written, refuse_reading_own_files
 from penstock.engine.settings import Settings
-from penstock.engine.sink.target import BoundTarget, FileTarget, FolderTarget, Target
+from penstock.engine.sink.target import OWNER, BoundTarget, FileTarget, FolderTarget, Target
 from penstock.engine.source.folder import Folder
 from penstock.engine.storage import Storage, below, seal, unseal
 from penstock.errors import CheckpointError, UserError
@@ -65,8 +65,9 @@ def reserve(
         letters = FileTarget(dead_letters or below(storage.url, "dead_letters"), "parquet")
         (sink,) = plan.sinks
         targets = {sink.id: target.bind(sink.id, storage), "dead": letters.bind("dead", storage)}
-        if targets[sink.id].staging.storage.base == targets["dead"].staging.storage.base != storage.base:
-            raise UserError(f"dead_letters='{dead_letters}' is the folder of the results", hint="name another folder")
+        # A driver's target keeps its results in the checkpoint, in a folder of their own.
+        if target.home is not None and _same(*(t.staging.storage for t in targets.values())):
+            raise UserError(f"dead_letters '{letters.path}' is the folder of the results", hint="name another folder")
         refuse_reading_own_files(plan, _written(storage, targets[sink.id], targets["dead"]))
         _make(storage, settings.checkpoint_mode)
         lock.acquire()
@@ -123,16 +124,33 @@ def _look_at_sources(plan: Plan) -> None:
             Folder(source.name, source.reader).candidates()
 
 
+def _same(one: Storage, other: Storage) -> bool:
+    """Whether two folders are one, whatever they are called."""
+    if one.local and other.local:
+        return os.path.realpath(one.base) == os.path.realpath(other.base)
+    return one.base == other.base and one.filesystem.equals(other.filesystem)
+
+
 def _identity(storage: Storage) -> str:
     """The name a checkpoint goes by in the folders it writes to."""
     if not storage.exists("identity.json"):
         # Where two runs may write it at once, both must write the same.
         name = uuid.uuid4() if storage.local else uuid.uuid5(uuid.NAMESPACE_URL, storage.url)
-        storage.write("identity.json", seal({"id": name.hex}))
+        storage.write("identity.json", seal({"id": _claimed(storage) or name.hex}))
     try:
         return str(unseal(storage.read("identity.json"), "identity.json")["id"])
     except (CheckpointError, KeyError) as error:
+        if (known := _claimed(storage)) is not None:
+            return known
         raise CheckpointError(
             f"checkpoint '{storage.url}': identity.json is damaged",
-            hint="restore it from a backup, or put the id in its place that _penstock/owner.json of the sink names",
+            hint=f"restore it from a backup, or delete it, and {OWNER} in the folders of the results and dead letters",
         ) from error
+
+
+def _claimed(storage: Storage) -> str | None:
+    """The name in which the checkpoint's own folder of dead letters was claimed."""
+    try:
+        return str(unseal(storage.read(f"dead_letters/{OWNER}"), OWNER)["checkpoint"])
+    except (CheckpointError, FileNotFoundError, KeyError):
+        return None

@@ -116,7 +116,7 @@ def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kin
             # In one piece: kernels look up a few rows of a mapped column, and would have to copy one of several.
             writer.write_table(table.combine_chunks())
     except OSError as error:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(CheckpointError, OSError):
             storage.delete(name)
         raise CheckpointError(
             f"operator {key.operator}, bucket {key.bucket}: cannot write state to {storage.path(name)}: {error}",

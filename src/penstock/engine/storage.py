@@ -218,9 +218,12 @@ class Storage:
                 self.filesystem.delete_file(self.path(name))
         except FileNotFoundError:
             return
-        except OSError:
+        except OSError as error:
             if self.exists(name):
-                raise
+                raise CheckpointError(
+                    f"cannot delete {self.path(name)}: {error}",
+                    hint="move away what is there, or fix access to it, then start again: nothing is lost",
+                ) from error
 
     def move(self, name: str, target: str) -> None:
         if self.local:
@@ -279,5 +282,7 @@ def unseal(data: bytes, name: str) -> dict[str, Any]:
         raise CheckpointError(f"{name} is not a whole record") from error
     if not whole:
         raise CheckpointError(f"{name} does not match its checksum")
-    body: dict[str, Any] = record["body"]
+    body = record["body"]
+    if not isinstance(body, dict):
+        raise CheckpointError(f"{name} is a whole record, but not one of ours")
     return body

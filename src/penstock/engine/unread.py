@@ -17,8 +17,8 @@ PLACES = "unread.json"
 class Unread:
     """What tasks have found in the way. An epoch that was planned over such a file is planned anew without it."""
 
-    def __init__(self, storage: Storage, bounded: bool) -> None:
-        self.storage, self.bounded = storage, bounded
+    def __init__(self, storage: Storage, bounded: bool, warnings: list[str]) -> None:
+        self.storage, self.bounded, self.warnings = storage, bounded, warnings
         self._places = self._stored()
         self._written = deepcopy(self._places)
         self._troubles: list[tuple[str, Trouble]] = []
@@ -73,7 +73,11 @@ class Unread:
     def _stored(self) -> dict[str, dict[str, int]]:
         try:
             return {s: dict(places) for s, places in unseal(self.storage.read(PLACES), PLACES).items()}
-        except (CheckpointError, FileNotFoundError):
+        except FileNotFoundError:
+            return {}
+        except (CheckpointError, TypeError, ValueError) as error:
+            told = error.message if isinstance(error, CheckpointError) else f"{PLACES} does not say where files belong"
+            self.warnings.append(f"{told}: files that could not be read and were mended since may be read too late")
             return {}
 
     def stands_in(self, splits: Iterable[Split]) -> bool:

@@ -67,7 +67,7 @@ class Staging:
                 else:
                     tally.write(json_lines(table))
         except OSError as error:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(CheckpointError, OSError):
                 self.storage.delete(staged)  # Leave no half file behind on a disk that may be full.
             raise CheckpointError(
                 f"sink {self.sink}: cannot write results to {self.storage.path(staged)}: {error}",
@@ -294,7 +294,7 @@ class DriverTarget(BoundTarget):
         if self._delivered is None:
             self._delivered = 0
             # A note that is torn says as much as none: the epoch is delivered again, under the same id.
-            with contextlib.suppress(CheckpointError, FileNotFoundError):
+            with contextlib.suppress(CheckpointError, FileNotFoundError, KeyError, TypeError, ValueError):
                 self._delivered = int(unseal(self.records.read(self._note), self._note)["epoch"])
         return self._delivered
 
