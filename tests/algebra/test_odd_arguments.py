@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.errors import PenstockError
+from penstock.engine import session
+from penstock.errors import PenstockError, UserError
 
 Call = Callable[[Any], object]
 
@@ -226,7 +227,13 @@ STARTS: dict[str, Call] = {
 def test_an_odd_argument_of_start_is_refused_with_words(
     name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None of them gets as far as Spark: there is no master of that name."""
+    """None of them gets as far as Spark: there is no master of that name, and what may pass meets no Spark at all."""
+
+    def none(*_: object, **__: object) -> NoReturn:
+        raise UserError("no Spark in this test")
+
+    real = session.spark_session
+    monkeypatch.setattr(session, "spark_session", lambda master=None, **o: (real if master else none)(master, **o))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     wrong = []
