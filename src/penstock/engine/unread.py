@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 
 from penstock.engine.source.listing import SourceReader
 from penstock.engine.source.split import Split
@@ -20,7 +19,7 @@ class Unread:
     def __init__(self, storage: Storage, bounded: bool, warnings: list[str]) -> None:
         self.storage, self.bounded, self.warnings = storage, bounded, warnings
         self._places = self._stored()
-        self._written = deepcopy(self._places)
+        self._written = {stream: dict(files) for stream, files in self._places.items()}
         self._troubles: list[tuple[str, Trouble]] = []
         self._suspects: list[tuple[str, Trouble]] = []
 
@@ -66,9 +65,10 @@ class Unread:
 
     def save(self) -> None:
         """Write down where files that cannot be read belong: who mends them may do so when the run is over."""
-        if self._places != self._written:
-            self.storage.write(PLACES, seal(dict(self._places)))
-            self._written = deepcopy(self._places)
+        places = {stream: dict(files) for stream, files in self._places.items() if files}
+        if places != self._written:
+            self.storage.write(PLACES, seal(places))
+            self._written = places
 
     def _stored(self) -> dict[str, dict[str, int]]:
         try:
