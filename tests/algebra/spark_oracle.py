@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: The answer for a row at which the expression raises.
 RAISES = "raises"
+_NEWER = "spark.sql.datetime.java8API.enabled"
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,23 @@ class Answer:
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The rows of a table in Spark, timestamps with the session's zone (UTC)."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
     zoned = pa.schema(
         [(f.name, pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(f.type) else f.type) for f in table.schema]
     )
     # A column that may be null, for all that Spark knows: see `_ask`.
-    return spark.createDataFrame(table.cast(zoned).append_column("row__", pa.array(range(table.num_rows), pa.int32())))
+    rows = table.cast(zoned).append_column("row__", pa.array(range(table.num_rows), pa.int32()))
+    made = spark.createDataFrame(rows)
+    # Rows that the plan itself holds: Spark interprets what is asked of them, compiles nothing and starts no job.
+    # The newer classes for dates and times: the older ones have no 10 October 1582.
+    before = spark.conf.get(_NEWER)
+    spark.conf.set(_NEWER, "true")
+    try:
+        held = spark._jsparkSession.createDataFrame(made._jdf.collectAsList(), made._jdf.schema())
+    finally:
+        spark.conf.set(_NEWER, str(before))
+    return DataFrame(held, spark)
 
 
 def ask(spark: SparkSession, frame: DataFrame, texts: list[str]) -> list[Answer]:
