@@ -39,7 +39,6 @@ _SAFE = (
     exp.Coalesce,
     exp.Case,
     exp.If,
-    exp.TryCast,
     exp.DataType,
     exp.DataTypeParam,
 )

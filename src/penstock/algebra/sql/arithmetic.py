@@ -170,6 +170,17 @@ def _decimal(operator: str, a: Term, b: Term) -> Term:
     return quotient(a, b, result, result, half_up=True)
 
 
+def overflows(operator: str, s: pa.DataType, t: pa.DataType) -> bool:
+    """Whether an operator on two decimals may raise only because it is computed in 38 digits, where Spark has more."""
+    whole, scale = max(s.precision - s.scale, t.precision - t.scale), max(s.scale, t.scale)
+    if operator == "/":
+        digits = max(6, s.scale + t.precision + 1)
+        result = decimal_type(s.precision - s.scale + t.scale + digits, digits)
+        shift = result.scale - s.scale + t.scale
+        return max(s.precision + max(shift, 0), t.precision + max(-shift, 0) + 1) > 38
+    return {"*": s.precision + t.precision, "%": whole + scale}.get(operator, whole + scale + 1) > 38
+
+
 def quotient(a: Term, b: Term, digits: pa.DataType, result: pa.DataType, *, half_up: bool) -> Term:
     """Decimals are divided as integers of 128 bits: exactly, rounded once, and raising where they do not fit."""
     shift = digits.scale - a.type.scale + b.type.scale

@@ -32,14 +32,26 @@ from penstock.algebra.sql.term import (
 from penstock.algebra.types import TIMESTAMP
 
 _BLANK = r"[\x00-\x20\x7f]*"
+#: What Java takes off before it reads a number with a point.
+_SPACE = r"[\x00-\x20]*"
 _WHOLE = rf"{_BLANK}[+-]?[0-9]+{_BLANK}"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _DATE_TEXT = rf"^{_BLANK}([0-9]{{4}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
-_ZONE = r"(?:Z|UTC|GMT|(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?)"
+_ZONE = r"(?:Z|UTC|GMT|UT|(?:UTC|GMT|UT)?([+-])(?:(0?[0-9]|1[0-7])(?::([0-5][0-9]))?|(0[0-9]|1[0-7])([0-5][0-9])))"
 _TIME_TEXT = (
     rf"^{_BLANK}([0-9]{{4}}(?:-[0-9]{{1,2}}(?:-[0-9]{{1,2}})?)?)"
-    rf"(?:[ T]([0-9]{{1,2}})(?::([0-9]{{1,2}})(?::([0-9]{{1,2}})(?:\.([0-9]*))?)?)?)? *{_ZONE}?{_BLANK}$"
+    rf"(?:[ T]([0-9]{{1,2}})(?::([0-9]{{1,2}})(?::([0-9]{{1,2}})(?:\.([0-9]*))? *{_ZONE}?)?)?)?{_BLANK}$"
 )
+#: Texts that Spark reads and `cast` does not: a `try_cast` to null would hide them.
+_LONG_YEAR = rf"[+-][0-9]|[0-9]{{5,7}}(?:-|{_BLANK}$)"
+_ODD_DATE = rf"^{_BLANK}(?:{_LONG_YEAR})"
+_ODD_TIME = (
+    rf"^{_BLANK}(?:{_LONG_YEAR}|T[0-9]|[0-9]{{1,2}}:"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[ T][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]*)?[^0-9.])"
+)
+_ODD_REAL = rf"(?i)^{_SPACE}[+-]?0x"
+_ODD_DECIMAL = rf"^{_SPACE}[+-]?[\p{{Nd}}.eE+-]*{_SPACE}$"
+_WORDS = ("epoch", "now", "today", "yesterday", "tomorrow")
 _PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 
@@ -192,20 +204,25 @@ _TO_WHOLE = _read(
     " WHEN {0} IS NOT NULL THEN {bad} END"
 )
 _TO_REAL = _read(
-    f"CASE WHEN regexp_full_match({{0}}, '{_BLANK}{_NUMBER}[dDfF]?{_BLANK}')"
+    f"CASE WHEN regexp_full_match({{0}}, '{_SPACE}{_NUMBER}[dDfF]?{_SPACE}')"
     f" THEN CAST(regexp_extract({{0}}, '{_NUMBER}') AS {{t}})"
-    f" WHEN regexp_full_match({{0}}, '(?i){_BLANK}nan{_BLANK}') THEN CAST('nan' AS {{t}})"
-    f" WHEN regexp_full_match({{0}}, '(?i){_BLANK}[+]?inf(?:inity)?{_BLANK}') THEN CAST('inf' AS {{t}})"
-    f" WHEN regexp_full_match({{0}}, '(?i){_BLANK}-inf(?:inity)?{_BLANK}') THEN CAST('-inf' AS {{t}})"
+    f" WHEN regexp_full_match({{0}}, '{_SPACE}(?:(?i)nan|[+-]NaN){_SPACE}') THEN CAST('nan' AS {{t}})"
+    f" WHEN regexp_full_match({{0}}, '(?i){_SPACE}[+]?inf(?:inity)?{_SPACE}') THEN CAST('inf' AS {{t}})"
+    f" WHEN regexp_full_match({{0}}, '(?i){_SPACE}-inf(?:inity)?{_SPACE}') THEN CAST('-inf' AS {{t}})"
     " WHEN {0} IS NOT NULL THEN {bad} END"
 )
 _TO_DECIMAL = _read(
-    f"CASE WHEN regexp_full_match({{0}}, '{_BLANK}{_NUMBER}{_BLANK}') THEN CAST(regexp_extract({{0}}, '{_NUMBER}') AS {{t}})"
+    f"CASE WHEN regexp_full_match({{0}}, '{_SPACE}{_NUMBER}{_SPACE}') THEN CAST(regexp_extract({{0}}, '{_NUMBER}') AS {{t}})"
     " WHEN {0} IS NOT NULL THEN {bad} END"
 )
+#: Spelt out: to RE2, ſ is another small S.
+_TRUE, _FALSE = (
+    "|".join("".join(f"[{c}{c.upper()}]" for c in word) for word in words.split()) + f"|{digit}"
+    for words, digit in (("t true y yes", 1), ("f false n no", 0))
+)
 _TO_BOOLEAN = _read(
-    f"CASE WHEN regexp_full_match({{0}}, '(?i){_BLANK}(?:t|true|y|yes|1){_BLANK}') THEN TRUE"
-    f" WHEN regexp_full_match({{0}}, '(?i){_BLANK}(?:f|false|n|no|0){_BLANK}') THEN FALSE"
+    f"CASE WHEN regexp_full_match({{0}}, '{_BLANK}(?:{_TRUE}){_BLANK}') THEN TRUE"
+    f" WHEN regexp_full_match({{0}}, '{_BLANK}(?:{_FALSE}){_BLANK}') THEN FALSE"
     " WHEN {0} IS NOT NULL THEN {bad} END"
 )
 _TO_DATE = _read(
@@ -215,7 +232,7 @@ _TO_DATE = _read(
 )
 _TO_TIME = _read(
     f"CASE WHEN regexp_matches({{0}}, '{_TIME_TEXT}') THEN list_transform([regexp_extract({{0}}, '{_TIME_TEXT}',"
-    " ['d', 'h', 'm', 's', 'f', 'g', 'oh', 'om'])], lambda p__: CAST(CASE length(p__.d) WHEN 4 THEN p__.d || '-1-1'"
+    " ['d', 'h', 'm', 's', 'f', 'g', 'oh', 'om', 'oi', 'on'])], lambda p__: CAST(CASE length(p__.d) WHEN 4 THEN p__.d || '-1-1'"
     " ELSE p__.d || CASE WHEN length(p__.d) - length(replace(p__.d, '-', '')) = 1 THEN '-1' ELSE '' END END AS TIMESTAMP)"
     " + to_hours(CASE WHEN p__.h = '' THEN 0 WHEN CAST(p__.h AS INTEGER) < 24 THEN CAST(p__.h AS INTEGER) ELSE"
     " {whole} END)"
@@ -223,8 +240,8 @@ _TO_TIME = _read(
     " {whole} END)"
     " + to_microseconds(1000000 * CASE WHEN p__.s = '' THEN 0 WHEN CAST(p__.s AS INTEGER) < 60 THEN"
     " CAST(p__.s AS INTEGER) ELSE {whole} END + CAST(rpad(p__.f, 6, '0') AS INTEGER))"
-    " - to_minutes(CASE WHEN p__.oh = '' THEN 0 ELSE CAST(p__.g || '1' AS INTEGER) * (CAST(p__.oh AS INTEGER) * 60"
-    " + CASE WHEN p__.om = '' THEN 0 ELSE CAST(p__.om AS INTEGER) END) END))[1]"
+    " - to_minutes(CASE WHEN p__.g = '' THEN 0 ELSE CAST(p__.g || '1' AS INTEGER) * (CAST(p__.oh || p__.oi AS INTEGER) * 60"
+    " + CASE WHEN p__.om || p__.on = '' THEN 0 ELSE CAST(p__.om || p__.on AS INTEGER) END) END))[1]"
     " WHEN {0} IS NOT NULL THEN {bad} END".replace("{whole}", _fail("{0} || ' is not of type timestamp'", "INTEGER"))
 )
 
@@ -251,6 +268,28 @@ def _from_text(term: Term, t: pa.DataType) -> Term:
 
 
 def try_cast(term: Term, t: pa.DataType) -> Term:
-    """The same, with null where `cast` raises."""
+    """The same, with null where Spark's cast raises; texts that Spark reads and this does not still raise."""
+    if isinstance(term.value, str) and t in (DATE, TIMESTAMP) and term.value.strip().lower().startswith(_WORDS):
+        raise Unfit(f"'{term.value}' as a {shown(t)} is not available", "it would be another one each time")
     made = cast(term, t)
-    return made if made is term else Term(f"TRY({made.sql})", t, closed=True)
+    if made is term:
+        return made
+    tried = Term(f"TRY({made.sql})", t, closed=True)
+    return (
+        fill(f"CASE WHEN {odd(t)} THEN {{1}} ELSE {{2}} END", term, made, tried, type=t)
+        if odd(t) and term.type == STRING
+        else tried
+    )
+
+
+def odd(t: pa.DataType) -> str:
+    """A condition on a text that Spark may read as a `t` where `cast` raises; empty if there is none."""
+    if t in (FLOAT, DOUBLE):
+        return f"regexp_matches({{0}}, '{_ODD_REAL}')"
+    if is_decimal(t):
+        return f"strlen({{0}}) > length({{0}}) AND regexp_matches({{0}}, '{_ODD_DECIMAL}')"
+    if t == DATE:
+        return f"regexp_matches({{0}}, '{_ODD_DATE}')"
+    if t == TIMESTAMP:
+        return f"regexp_matches({{0}}, '{_ODD_TIME}') AND NOT regexp_matches({{0}}, '{_TIME_TEXT}')"
+    return ""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from penstock.algebra.sql.arithmetic import arithmetic, negative
+from penstock.algebra.sql.arithmetic import arithmetic, negative, overflows
 from penstock.algebra.sql.cast import cast
 from penstock.algebra.sql.function import Function, function
 from penstock.algebra.sql.term import (
@@ -20,6 +20,7 @@ from penstock.algebra.sql.term import (
     STRING,
     Term,
     Unfit,
+    as_decimal_type,
     common,
     duck,
     fill,
@@ -27,6 +28,7 @@ from penstock.algebra.sql.term import (
     is_decimal,
     raising,
     real,
+    shown,
 )  # fmt: skip
 
 
@@ -118,6 +120,11 @@ def _mod(a: Term, b: Term) -> Term:
 def _trying(operator: str) -> Callable[[Term, Term], Term]:
     def made(a: Term, b: Term) -> Term:
         raised = arithmetic(operator, a, b)
+        if is_decimal(raised.type) and overflows(operator, as_decimal_type(a), as_decimal_type(b)):
+            raise Unfit(
+                f"{operator} of a {shown(a.type)} and a {shown(b.type)} may need more than 38 digits",
+                "cast one of them to fewer digits, or to double",
+            )
         return Term(f"TRY({raised.sql})", raised.type, closed=True)
 
     return made
@@ -176,11 +183,39 @@ def bit_not(a: Term) -> Term:
     return Term(f"~{a.inner}", a.type)
 
 
+def _shift(side: str) -> Callable[[Term, Term], Term]:
+    """Java's shifts: by the last five or six bits of the count; what leaves on the left is gone."""
+
+    def made(a: Term, n: Term) -> Term:
+        a = a if a.type == BIG else forced(a, INT)
+        bits = a.type.bit_width
+        if side == "right":
+            return fill(f"{{0}} >> CAST({{1}} & {bits - 1} AS {duck(a.type)})", a, n, type=a.type)
+        half, all_ = 1 << (bits - 1), 1 << bits
+        # In 128 bits, without those that leave, and back into the range with a sign.
+        kept = f"((({{0}} & CAST((CAST(1 AS HUGEINT) << ({bits} - ({{1}} & {bits - 1}))) - 1 AS HUGEINT)) * (CAST(1 AS HUGEINT) << ({{1}} & {bits - 1})) + {half}) % {all_}) - {half}"
+        wide = Term(f"CAST({a.sql} AS HUGEINT)", a.type, closed=True)
+        return fill(
+            f"CAST({kept} AS {duck(a.type)})", wide, Term(f"CAST({n.sql} AS HUGEINT)", BIG, closed=True), type=a.type
+        )
+
+    return made
+
+
 def _same(a: Term) -> Term:
     return a
 
 
 _D = "double"
+#: Near zero by their series: the plain difference would lose its digits.
+_EXPM1 = (
+    "CASE WHEN abs({0}) < 1e-5 THEN {0} + {0} * {0} / 2e0 + {0} * {0} * {0} / 6e0"
+    " WHEN abs({0}) < 0.5e0 THEN 2e0 * sinh({0} / 2e0) * exp({0} / 2e0) ELSE exp({0}) - 1e0 END"
+)
+_LOG1P = (
+    "CASE WHEN {0} <= -1 THEN NULL WHEN abs({0}) < 1e-5 THEN {0} - {0} * {0} / 2e0 + {0} * {0} * {0} / 3e0"
+    " WHEN abs({0}) < 0.5e0 THEN 2e0 * atanh({0} / (2e0 + {0})) ELSE ln(1e0 + {0}) END"
+)
 NUMBERS: tuple[Function, ...] = (
     *function("abs", "numbers", ("number", DOUBLE, _abs)),
     *function("negative", "numbers", ("number", DOUBLE, negative)),
@@ -219,6 +254,8 @@ NUMBERS: tuple[Function, ...] = (
     *function("sqrt", "numbers", (_D, DOUBLE, "CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END")),
     *function("cbrt", "numbers", (_D, DOUBLE, "cbrt({0})"), close=2),
     *function("exp", "numbers", (_D, DOUBLE, "exp({0})"), close=2),
+    *function("expm1", "numbers", (_D, DOUBLE, _EXPM1), close=16),
+    *function("log1p", "numbers", (_D, DOUBLE, _LOG1P), close=16),
     *function("ln", "numbers", (_D, DOUBLE, _log), close=2),
     *function("log", "numbers", ("double, double?", DOUBLE, _log), close=4, tried=("log(2, 8)", "log(x, y)")),
     *function("log2", "numbers", (_D, DOUBLE, "CASE WHEN {0} > 0 THEN log2({0}) END"), close=2),
@@ -283,12 +320,34 @@ NUMBERS: tuple[Function, ...] = (
         "numbers",
         ("integral", INT, lambda a: Term(f"CAST(bit_count({forced(a, BIG).sql}) AS INTEGER)", INT, closed=True)),
     ),
+    *function(
+        "shiftleft",
+        "numbers",
+        ("integral, int", BIG, _shift("left")),
+        tried=("shiftleft(i, 3)", "shiftleft(l, t)", "shiftleft(i, j)", "shiftleft(t, 2)"),
+    ),
+    *function(
+        "shiftright",
+        "numbers",
+        ("integral, int", BIG, _shift("right")),
+        tried=("shiftright(i, 3)", "shiftright(l, t)", "shiftright(i, j)", "shiftright(t, 2)"),
+    ),
     *function("isnan", "numbers", (_D, BOOLEAN, "coalesce(isnan({0}), FALSE)")),
     *function("nanvl", "numbers", ("double, double", DOUBLE, _nanvl)),
     *function("try_add", "numbers", ("number, number", DOUBLE, _trying("+")), note="null where + raises"),
     *function("try_subtract", "numbers", ("number, number", DOUBLE, _trying("-")), note="null where - raises"),
-    *function("try_multiply", "numbers", ("number, number", DOUBLE, _trying("*")), note="null where * raises"),
-    *function("try_divide", "numbers", ("number, number", DOUBLE, _trying("/")), note="null where / raises"),
+    *function(
+        "try_multiply",
+        "numbers",
+        ("number, number", DOUBLE, _trying("*")),
+        note="null where * raises; of decimals with up to 38 digits together",
+    ),
+    *function(
+        "try_divide",
+        "numbers",
+        ("number, number", DOUBLE, _trying("/")),
+        note="null where / raises; of decimals whose quotient needs up to 38 digits",
+    ),
     *function("try_mod", "numbers", ("number, number", DOUBLE, _trying("%")), note="null where % raises"),
 )
 #: `hex` of a number; of texts and bytes it is among the hashes.

@@ -51,7 +51,7 @@ _FIXED = {
 _READS = {
     "yyyy": ("[0-9]{4}", "%Y"), "MM": ("[0-9]{2}", "%m"), "dd": ("[0-9]{2}", "%d"), "HH": ("[0-9]{2}", "%H"),
     "mm": ("[0-9]{2}", "%M"), "ss": ("[0-9]{2}", "%S"),
-    **{"S" * n: (f"[0-9]{{{n}}}", "%f") for n in range(1, 7)},
+    **{"S" * n: (f"[0-9]{{1,{n}}}", "%f") for n in range(1, 7)},
 }  # fmt: skip
 _NEVER = {"Y": "y", "w": "D", "W": "F", "u": "E", "e": "E", "c": "E"}
 
@@ -104,6 +104,11 @@ def writing(pattern: str) -> str:
         if part:
             sql.append(f"({part})" if "||" in part else part)
     return " || ".join(sql) if sql else "CASE WHEN {0} IS NOT NULL THEN '' END"
+
+
+def leniently(regex: str) -> str:
+    """What Spark may read by the pattern behind a regular expression: signs, long years, letters of any case."""
+    return "(?i)" + regex.replace("[0-9]{4}", "[+-]?[0-9]{4,}")
 
 
 def reading(pattern: str) -> tuple[str, str]:

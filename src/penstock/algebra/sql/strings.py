@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.algebra.sql.case import INITCAP, LOWER, UPPER
 from penstock.algebra.sql.compare import guarded, like, rlike
 from penstock.algebra.sql.function import Function, function
 from penstock.algebra.sql.regex import Regex, replacement, translate
@@ -26,22 +27,6 @@ from penstock.algebra.sql.term import (
 #: The longest text that repeating or padding may make: a slip in a count must not cost gigabytes.
 LONGEST = 1_000_000
 _LONG = f"texts of more than {LONGEST:,} characters are not made"
-#: Letters whose upper or lower case Java and DuckDB do not agree on, beside ß.
-_UPPER_ODD = "ŉǰΐΰևẖẗẘẙẚﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ" + "".join(map(chr, [*range(0x1F50, 0x1F58, 2), *range(0x1F80, 0x1FFD)]))
-_LOWER_ODD = "İΣ"
-
-
-def _cased(name: str, odd: str, reason: str) -> str:
-    inner = "upper(replace({0}, 'ß', 'SS'))" if name == "upper" else "lower({0})"
-    fails = raising(reason, STRING)
-    return (
-        f"CASE WHEN strlen({{0}}) = length({{0}}) THEN {name}({{0}})"
-        f" WHEN regexp_matches({{0}}, '[{odd}]') THEN {fails} ELSE {inner} END"
-    )
-
-
-UPPER = _cased("upper", _UPPER_ODD, "upper(…) of a ligature or an accent that has no capital of its own")
-LOWER = _cased("lower", _LOWER_ODD, "lower(…) of Σ or İ, whose small letter depends on the word")
 
 
 def _concat(*parts: Term) -> Term:
@@ -94,6 +79,26 @@ def _locate(part: Term, s: Term, start: Term | None = None) -> Term:
         " ELSE CAST(strpos(substring({1}, {2}), {0}) + {2} - 1 AS INTEGER) END"
     )
     return fill(template, part, s, start, type=INT)
+
+
+def _elt(n: Term, *values: Term) -> Term:
+    whens = " ".join(f"WHEN {i} THEN {{{i}}}" for i in range(1, len(values) + 1))
+    fails = raising("elt(…) of a number beyond its values", STRING)
+    return fill(f"CASE {{0}} {whens} ELSE CASE WHEN {{0}} IS NOT NULL THEN {fails} END END", n, *values, type=STRING)
+
+
+def _overlay(s: Term, new: Term, start: Term, length: Term | None = None) -> Term:
+    if (
+        not isinstance(start.value, int)
+        or start.value < 1
+        or (length is not None and not isinstance(length.value, int))
+    ):
+        raise Unfit("overlay(…) takes a literal position from 1 on", "write it like overlay(s placing 'x' from 3)")
+    if length is not None and length.value < 0:
+        raise Unfit("overlay(…) of a negative number of characters")
+    count = "length({1})" if length is None else str(length.value)
+    template = f"left({{0}}, {start.value - 1}) || {{1}} || substring({{0}}, {start.value} + {count})"
+    return fill(template, s, new, type=STRING)
 
 
 def _levenshtein(a: Term, b: Term) -> Term:
@@ -250,6 +255,14 @@ def _format(pattern: Term, *values: Term) -> Term:
     return Term(" || ".join(f"({o})" for o in out), STRING)
 
 
+_UNHEX = (
+    "CASE WHEN regexp_full_match({0}, '[0-9a-fA-F]*') THEN unhex({0})"
+    f" WHEN {{0}} IS NOT NULL THEN {raising('a text that is not hexadecimal', BINARY)} END"
+)
+_UNBASE64 = (
+    "CASE WHEN regexp_full_match({0}, '(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?')"
+    f" THEN from_base64({{0}}) WHEN {{0}} IS NOT NULL THEN {raising('a text that is not base64', BINARY)} END"
+)
 _URL = "replace(replace(replace(url_encode({0}), '%20', '+'), '%2A', '*'), '~', '%7E')"
 
 STRINGS: tuple[Function, ...] = (
@@ -257,9 +270,21 @@ STRINGS: tuple[Function, ...] = (
         "upper ucase",
         "strings",
         ("string", STRING, UPPER),
-        note="raises for the few letters whose capital is more than one letter, except ß",
+        note="raises for the few letters beside ß whose capital is more than one letter, and for letters new in Unicode 16",
     ),
-    *function("lower lcase", "strings", ("string", STRING, LOWER), note="raises for Σ and İ"),
+    *function(
+        "lower lcase",
+        "strings",
+        ("string", STRING, LOWER),
+        note="raises for Σ and İ, and for letters new in Unicode 16",
+    ),
+    *function(
+        "initcap",
+        "strings",
+        ("string", STRING, INITCAP),
+        note="raises for texts beyond ASCII",
+        tried=("initcap(s)", "initcap(q)", "initcap(' aB c-d  E')"),
+    ),
     *function(
         "length char_length character_length len",
         "strings",
@@ -330,20 +355,28 @@ STRINGS: tuple[Function, ...] = (
         "repeat",
         "strings",
         ("string, int", STRING, _repeat),
-        note=f"at most {LONGEST:,} bytes",
+        note=f"raises for more than {LONGEST:,} bytes",
         tried=("repeat(s, 3)", "repeat(s, 0)", "repeat(s, -1)", "repeat(s, t)"),
     ),
-    *function("space", "strings", ("int", STRING, lambda n: _repeat(text(" "), n)), tried=("space(3)", "space(t)")),
+    *function(
+        "space",
+        "strings",
+        ("int", STRING, lambda n: _repeat(text(" "), n)),
+        note=f"raises for more than {LONGEST:,}",
+        tried=("space(3)", "space(t)"),
+    ),
     *function(
         "lpad",
         "strings",
         ("string, int, string?", STRING, _pad("lpad")),
+        note=f"raises for more than {LONGEST:,} characters",
         tried=("lpad(s, 5)", "lpad(s, 2, 'xy')", "lpad(s, 7, 'xy')", "lpad(s, 7, '')", "lpad(s, t, r)"),
     ),
     *function(
         "rpad",
         "strings",
         ("string, int, string?", STRING, _pad("rpad")),
+        note=f"raises for more than {LONGEST:,} characters",
         tried=("rpad(s, 5)", "rpad(s, 2, 'xy')", "rpad(s, 7, 'xy')", "rpad(s, 7, '')", "rpad(s, t, r)"),
     ),
     *function(
@@ -438,6 +471,21 @@ STRINGS: tuple[Function, ...] = (
         ),
     ),
     *function(
+        "elt", "strings", ("int, string*", STRING, _elt), tried=("elt(t, s, r)", "elt(1, s, 'b')", "elt(j, s, r, 'c')")
+    ),
+    *function(
+        "overlay",
+        "strings",
+        ("string, string, int, int?", STRING, _overlay),
+        tried=(
+            "overlay(s placing r from 2)",
+            "overlay(s, 'xy', 2)",
+            "overlay(s, r, 2, 1)",
+            "overlay(s placing 'z' from 3 for 2)",
+            "overlay(s, 'z', 1, 0)",
+        ),
+    ),
+    *function(
         "levenshtein",
         "strings",
         ("string, string", INT, _levenshtein),
@@ -482,6 +530,20 @@ STRINGS: tuple[Function, ...] = (
         ("binary, string!", STRING, _decode),
         note="raises for bytes that are not UTF-8",
         tried=("decode(encode(s, 'utf-8'), 'UTF-8')",),
+    ),
+    *function(
+        "unhex",
+        "hashes",
+        ("string", BINARY, _UNHEX),
+        note="raises for what is not hexadecimal",
+        tried=("unhex(hex(s))", "unhex('abc')", "unhex(s)", "unhex(g)"),
+    ),
+    *function(
+        "unbase64",
+        "hashes",
+        ("string", BINARY, _UNBASE64),
+        note="raises for what base64 does not write",
+        tried=("unbase64(base64(s))", "unbase64(base64(b))"),
     ),
     *function("url_encode", "hashes", ("string", STRING, _URL)),
     *function(

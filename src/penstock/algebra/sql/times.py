@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from penstock.algebra.sql.cast import cast
+from penstock.algebra.sql.cast import cast, try_cast
 from penstock.algebra.sql.function import Function, function
-from penstock.algebra.sql.pattern import reading, writing
+from penstock.algebra.sql.pattern import leniently, reading, writing
 from penstock.algebra.sql.term import (
     BIG,
     DATE,
@@ -236,10 +236,19 @@ def _to_date(a: Term, pattern: Term | None = None) -> Term:
     return cast(_parsed(a, pattern), DATE)
 
 
-def _trying(make: Callable[..., Term]) -> Callable[..., Term]:
-    def made(*arguments: Term) -> Term:
-        raised = make(*arguments)
-        return Term(f"TRY({raised.sql})", raised.type, closed=True)
+def _trying(make: Callable[..., Term], t: pa.DataType) -> Callable[..., Term]:
+    """Null where Spark raises; what Spark may read and this does not still raises."""
+
+    def made(a: Term, pattern: Term | None = None) -> Term:
+        if pattern is None or a.type != STRING:
+            return try_cast(a, t)
+        regex, _ = reading(pattern.value)
+        raised = make(a, pattern)
+        tried = Term(f"TRY({raised.sql})", t, closed=True)
+        odd = "regexp_full_match({0}, {1}) AND NOT regexp_full_match({0}, {2})"
+        return fill(
+            f"CASE WHEN {odd} THEN {{3}} ELSE {{4}} END", a, text(leniently(regex)), text(regex), raised, tried, type=t
+        )
 
     return made
 
@@ -333,14 +342,22 @@ TIMES: tuple[Function, ...] = (
         "date_add",
         "times",
         ("date, int", DATE, _later_days("+")),
+        note="raises for dates beyond the year 5881580",
         tried=("date_add(d, 1)", "date_add(d, t)", "date_add(d, h)"),
     ),
-    *function("date_sub", "times", ("date, int", DATE, _later_days("-")), tried=("date_sub(d, 1)", "date_sub(d, t)")),
+    *function(
+        "date_sub",
+        "times",
+        ("date, int", DATE, _later_days("-")),
+        note="raises for dates beyond the year 5881580",
+        tried=("date_sub(d, 1)", "date_sub(d, t)"),
+    ),
     *function(
         "dateadd",
         "times",
         ("date, int", DATE, _later_days("+")),
         ("unit!, bigint, timestamp", TIMESTAMP, add_units),
+        note="raises for dates beyond the year 5881580, for times beyond 294246",
         tried=(
             "dateadd(d, 1)",
             "dateadd(day, t, d)",
@@ -353,6 +370,7 @@ TIMES: tuple[Function, ...] = (
         "timestampadd",
         "times",
         ("unit!, bigint, timestamp", TIMESTAMP, add_units),
+        note="raises for times beyond the year 294246",
         tried=tuple(
             f"timestampadd({u}, t, ts)" for u in ("microsecond", "millisecond", "second", "minute", "quarter", "year")
         ),
@@ -361,6 +379,7 @@ TIMES: tuple[Function, ...] = (
         "add_months",
         "times",
         ("date, int", DATE, "CAST({0} + to_months({1}) AS DATE)"),
+        note="raises for dates beyond the year 5881580",
         tried=("add_months(d, 1)", "add_months(d, t)", "add_months(d, -13)"),
     ),
     *function(
@@ -465,6 +484,7 @@ TIMES: tuple[Function, ...] = (
         "to_date",
         "times",
         ("any, string!?", DATE, _to_date),
+        note="raises also for years of other than four digits and zones by name; patterns of yyyy, MM, dd, HH, mm, ss and S",
         tried=(
             "to_date(ts)",
             "to_date(s)",
@@ -477,6 +497,7 @@ TIMES: tuple[Function, ...] = (
         "to_timestamp",
         "times",
         ("any, string!?", TIMESTAMP, _to_timestamp),
+        note="raises also for years of other than four digits and zones by name; patterns of yyyy, MM, dd, HH, mm, ss and S",
         tried=(
             "to_timestamp(d)",
             "to_timestamp(q)",
@@ -487,25 +508,40 @@ TIMES: tuple[Function, ...] = (
     *function(
         "try_to_date",
         "times",
-        ("any, string!?", DATE, _trying(_to_date)),
-        tried=("try_to_date(q)", "try_to_date(q, 'yyyy-MM-dd')"),
+        ("any, string!?", DATE, _trying(_to_date, DATE)),
+        note="null where Spark raises; raises for texts that only Spark reads, such as years of five digits or zones by name",
+        tried=("try_to_date(q)", "try_to_date(o)", "try_to_date(q, 'yyyy-MM-dd')", "try_to_date(o, 'yyyy-MM-dd')"),
     ),
     *function(
         "try_to_timestamp",
         "times",
-        ("any, string!?", TIMESTAMP, _trying(_to_timestamp)),
-        tried=("try_to_timestamp(q)", "try_to_timestamp(q, 'yyyy-MM-dd HH:mm:ss')"),
+        ("any, string!?", TIMESTAMP, _trying(_to_timestamp, TIMESTAMP)),
+        note="null where Spark raises; raises for texts that only Spark reads, such as years of five digits or zones by name",
+        tried=(
+            "try_to_timestamp(q)",
+            "try_to_timestamp(o)",
+            "try_to_timestamp(o, 'yyyy-MM-dd HH:mm:ss.SSS')",
+            "try_to_timestamp(o, \"yyyy-MM-dd'T'HH:mm:ss\")",
+            "try_to_timestamp(q, 'yyyy-MM-dd HH:mm:ss')",
+        ),
     ),
     *function(
         "unix_timestamp to_unix_timestamp",
         "times",
         ("any, string!?", BIG, _unix_timestamp),
-        tried=("unix_timestamp(ts)", "unix_timestamp(d)", "unix_timestamp(q)", "unix_timestamp(q, 'yyyy-MM-dd')"),
+        tried=(
+            "unix_timestamp(ts)",
+            "unix_timestamp(d)",
+            "unix_timestamp(q)",
+            "unix_timestamp(q, 'yyyy-MM-dd')",
+            "unix_timestamp(o)",
+        ),
     ),
     *function(
         "from_unixtime",
         "times",
         ("bigint, string!?", STRING, _from_unixtime),
+        note="raises for times beyond the year 294246",
         tried=("from_unixtime(i)", "from_unixtime(i, 'yyyy')"),
     ),
     *function("unix_seconds", "times", ("moment", BIG, _seconds), note="of a timestamp", tried=("unix_seconds(ts)",)),
@@ -521,12 +557,14 @@ TIMES: tuple[Function, ...] = (
         "date_from_unix_date",
         "times",
         ("int", DATE, "CAST(DATE '1970-01-01' + {0} AS DATE)"),
+        note="raises for dates beyond the year 5881580",
         tried=("date_from_unix_date(h)",),
     ),
     *function(
         "timestamp_seconds",
         "times",
         ("number", TIMESTAMP, _from_seconds),
+        note="raises for times beyond the year 294246",
         tried=(
             "timestamp_seconds(i)",
             "timestamp_seconds(1.5)",
@@ -536,10 +574,18 @@ TIMES: tuple[Function, ...] = (
         ),
     ),
     *function(
-        "timestamp_millis", "times", ("bigint", TIMESTAMP, "make_timestamp({0} * 1000)"), tried=("timestamp_millis(i)",)
+        "timestamp_millis",
+        "times",
+        ("bigint", TIMESTAMP, "make_timestamp({0} * 1000)"),
+        note="raises for times beyond the year 294246",
+        tried=("timestamp_millis(i)",),
     ),
     *function(
-        "timestamp_micros", "times", ("bigint", TIMESTAMP, "make_timestamp({0})"), tried=("timestamp_micros(i)",)
+        "timestamp_micros",
+        "times",
+        ("bigint", TIMESTAMP, "make_timestamp({0})"),
+        note="raises for times beyond the year 294246",
+        tried=("timestamp_micros(i)",),
     ),
     *function(
         "make_date",

@@ -14,11 +14,11 @@ from penstock.algebra.fallible import can_fail
 from penstock.algebra.schema import Schema
 from penstock.algebra.sql import compare
 from penstock.algebra.sql.arithmetic import arithmetic, negative
+from penstock.algebra.sql.case import LOWER
 from penstock.algebra.sql.cast import cast, try_cast
 from penstock.algebra.sql.catalog import VOLATILE, functions, refusal
 from penstock.algebra.sql.conditions import same
 from penstock.algebra.sql.numbers import BITS, bit_not
-from penstock.algebra.sql.strings import LOWER
 from penstock.algebra.sql.term import (
     BIG,
     BINARY,
@@ -59,6 +59,7 @@ _ALSO = {
     exp.Trim: frozenset(["position"]),
     exp.Substring: frozenset(["start", "length"]),
     exp.StrPosition: frozenset(["substr", "position"]),
+    exp.Overlay: frozenset(["from_", "for_"]),
     exp.Interval: frozenset(["unit"]),
     exp.Column: frozenset(["table", "db", "catalog"]),
     exp.Literal: frozenset(["is_string"]),
@@ -288,6 +289,10 @@ class Translator:
         given = [node.args.get(k) for k in ("substr", "this", "position")]
         return functions()["position"].apply([self.term(g) for g in given if g is not None])
 
+    def overlay(self, node: exp.Expr) -> Term:
+        given = [node.args.get(k) for k in ("this", "expression", "from_", "for_")]
+        return functions()["overlay"].apply([self.term(g) for g in given if g is not None])
+
     def concat(self, node: exp.Expr) -> Term:
         parts = node.expressions or [node.this, node.expression]
         if all(isinstance(p, exp.Literal) and p.is_string for p in parts):
@@ -386,6 +391,7 @@ _HANDLERS: dict[type, Callable[[Translator, exp.Expr], Term]] = {
     exp.Trim: Translator.trim,
     exp.Substring: Translator.substring,
     exp.StrPosition: Translator.position,
+    exp.Overlay: Translator.overlay,
     exp.Concat: Translator.concat,
     exp.DPipe: Translator.concat,
     exp.Interval: Translator.interval,
