@@ -206,7 +206,7 @@ _TO_WHOLE = _read(
 _TO_REAL = _read(
     f"CASE WHEN regexp_full_match({{0}}, '{_SPACE}{_NUMBER}[dDfF]?{_SPACE}')"
     f" THEN CAST(regexp_extract({{0}}, '{_NUMBER}') AS {{t}})"
-    f" WHEN regexp_full_match({{0}}, '{_SPACE}(?:(?i)nan|[+-]NaN){_SPACE}') THEN CAST('nan' AS {{t}})"
+    f" WHEN regexp_full_match({{0}}, '{_SPACE}(?:[+-]NaN|(?i)nan){_SPACE}') THEN CAST('nan' AS {{t}})"
     f" WHEN regexp_full_match({{0}}, '(?i){_SPACE}[+]?inf(?:inity)?{_SPACE}') THEN CAST('inf' AS {{t}})"
     f" WHEN regexp_full_match({{0}}, '(?i){_SPACE}-inf(?:inity)?{_SPACE}') THEN CAST('-inf' AS {{t}})"
     " WHEN {0} IS NOT NULL THEN {bad} END"
