@@ -177,8 +177,8 @@ def overflows(operator: str, s: pa.DataType, t: pa.DataType) -> bool:
         digits = max(6, s.scale + t.precision + 1)
         result = decimal_type(s.precision - s.scale + t.scale + digits, digits)
         shift = result.scale - s.scale + t.scale
-        return max(s.precision + max(shift, 0), t.precision + max(-shift, 0) + 1) > 38
-    return {"*": s.precision + t.precision, "%": whole + scale}.get(operator, whole + scale + 1) > 38
+        return bool(max(s.precision + max(shift, 0), t.precision + max(-shift, 0) + 1) > 38)
+    return bool({"*": s.precision + t.precision, "%": whole + scale}.get(operator, whole + scale + 1) > 38)
 
 
 def quotient(a: Term, b: Term, digits: pa.DataType, result: pa.DataType, *, half_up: bool) -> Term:
