@@ -261,3 +261,10 @@ def test_a_call_that_checks_itself_keeps_its_own_words() -> None:
         S.map("b")  # type: ignore[arg-type]
     with pytest.raises(ps.UserError, match="None is not a path"):
         ps.parquet(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("settle", [None, "5", True, -1, float("nan"), float("inf")])
+def test_settle_is_a_number_of_seconds(settle: Any) -> None:
+    """Found when the stream is declared, not when files are looked at."""
+    with pytest.raises(UserError, match=r"settle=.* is not a number of seconds\. Hint: write settle=5"):
+        S.read_csv("in", settle=settle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -91,6 +92,11 @@ class Declaring:
             raise UserError(f"stream '{source.name}': order={own['order']!r}", hint="'time' or 'name'")
         if (policy := options.get("on_unreadable", "wait")) not in get_args(OnUnreadable):
             raise UserError(f"stream '{source.name}': on_unreadable={policy!r}", hint="'wait', 'fail' or 'skip'")
+        settle = options.get("settle", 0)
+        if isinstance(settle, bool) or not isinstance(settle, int | float) or not 0 <= settle < math.inf:
+            raise UserError(
+                f"stream '{source.name}': settle={settle!r} is not a number of seconds", hint="write settle=5"
+            )
         return self._with(replace(source, reader=Files(str(path), format, options=rest, **own)))
 
     def read_parquet(self, path: str, **options: Any) -> Self:

@@ -81,8 +81,12 @@ class Unread:
             return {}
 
     def stands_in(self, splits: Iterable[Split]) -> bool:
-        """Whether a plan wants a file read that could not be."""
-        return any(
+        """Whether a plan wants a file read that could not be, now or in an earlier run.
+
+        A file that was mended from a backup may have the size and the time it had, and other lines in other places.
+        """
+        splits = list(splits)
+        return any(s.path in self._places.get(s.stream, ()) and not s.unreadable for s in splits) or any(
             trouble.is_about(s.path, s.size, s.mtime_ns) and not s.unreadable and stream == s.stream
             for s in splits
             for stream, trouble in self._troubles

@@ -24,6 +24,8 @@ from penstock.errors import SourceError
 
 _PROBE = 1 << 16
 _MAGIC = b"PAR1"
+#: How compressed files begin.
+_COMPRESSED = {"gzip": b"\x1f\x8b", "Zstandard": b"\x28\xb5\x2f\xfd", "xz": b"\xfd7zXZ\0", "bzip2": b"BZh"}
 
 
 @dataclass(frozen=True)
@@ -164,14 +166,36 @@ def text_shape(source: Source, file: Candidate, header: bool) -> TextShape:
         if head[:4] == _MAGIC:
             what = f"stream '{source.name}': file '{file.address}'"
             raise SourceError(f"{what} is a Parquet file", hint="use read_parquet")
+        _check_text(source, file, head)
         first = 3 if head.startswith(b"\xef\xbb\xbf") else 0
         if header:
             while b"\n" not in head and len(head) < file.size and (more := handle.read(_PROBE)):
                 head += more
             newline = head.find(b"\n", first)
             first = newline + 1 if newline >= 0 else file.size
+            if 0 < file.size <= first:
+                _check_header_alone(source, head)
     lines = head.count(b"\n", first)
     return TextShape(first, max(1.0, (len(head) - first) / lines) if lines else float(max(1, file.size)))
+
+
+def _check_text(source: Source, file: Candidate, head: bytes) -> None:
+    for name, magic in _COMPRESSED.items():
+        if head.startswith(magic):
+            raise SourceError(
+                f"stream '{source.name}': file '{file.address}' is compressed ({name})",
+                hint="unpack it, as text is read",
+            )
+    if b"\0" in head:
+        raise NotReady("it has zero bytes, as damaged files have, and text that is not in UTF-8")
+
+
+def _check_header_alone(source: Source, head: bytes) -> None:
+    """No row will be read, so nobody else would see that this is no header: a file of anything would have no events."""
+    text = head.decode(errors="replace")
+    for name in source.schema.names:
+        if name not in text:
+            raise NotReady(f"it has one line, which is no header: it does not name '{name}'")
 
 
 def text_units(file: Candidate, position: int, step: int | None) -> Iterator[Unit]:

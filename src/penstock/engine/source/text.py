@@ -118,7 +118,9 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
     typed = _typed(schema, in_band)
     table, bad, reasons = cast_texts({n: texts.column(n) for n in typed.names}, typed)
     if undecodable:
-        bad, reasons = _blame_encoding(texts, bad, reasons)
+        bad, reasons = _blame(texts, bad, reasons, "\ufffd", "text is not valid UTF-8")
+    if b"\0" in data:
+        bad, reasons = _blame(texts, bad, reasons, "\0", "text has zero bytes, as damaged files have")
     total = texts.num_rows + len(ragged)
     first = _rows_before(split, first_byte) if split.start > first_byte else 0
     numbers: Ticks | None = None
@@ -191,12 +193,15 @@ def _decodable(data: bytes) -> tuple[bytes, bool]:
     return data, False
 
 
-def _blame_encoding(texts: pa.Table, bad: Mask | None, reasons: dict[int, str]) -> tuple[Mask, dict[int, str]]:
+def _blame(
+    texts: pa.Table, bad: Mask | None, reasons: dict[int, str], sign: str, why: str
+) -> tuple[Mask, dict[int, str]]:
+    """The rows that have a sign of damage are bad, too."""
     mask = np.zeros(texts.num_rows, bool) if bad is None else bad
     for column in texts.columns:
-        found = pc.match_substring(column, "\ufffd").fill_null(False).to_numpy()
+        found = pc.match_substring(column, sign).fill_null(False).to_numpy()
         for i in np.flatnonzero(found).tolist():
-            reasons.setdefault(i, "text is not valid UTF-8")
+            reasons.setdefault(i, why)
         mask = mask | found
     return mask, reasons
 
