@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from penstock.algebra.window import TimeWindow
 S = ps.stream("s", "ts int, k string, n bigint, v double", time="ts")
 T = ps.stream("t", "ts int, k string, n bigint, v double", time="ts")
 RATES = ps.table("rates", "k string, rate int", key="k").read_parquet("rates")
+BY_NUMBER = ps.table("by_number", "f double, rate int", key="f").read_parquet("rates")
+VERSIONED = ps.table("rates", "k string, rate int, since int", key="k", version="since").read_parquet("rates")
 ONLY_BEHIND = Response(output=True, inputs=(None,), send=((),))
 
 
@@ -88,10 +91,30 @@ def test_lookup_knows_the_stream_and_not_the_table() -> None:
     assert inner.schema.names == ("ts", "k", "n", "v", "k_rates", "rate")
     for stream in (inner, left):
         assert said(stream, "[*, 'a', *, *, *, *]") == [["[*, 'a', *, *]"]]
-        assert is_only_behind(told(stream, "[*, 'a', *, *, *, > 1]"))
+        answer = told(stream, "[*, 'a', *, *, *, > 1]")
+        # Which keys that means, each epoch finds out.
+        assert answer.anew and is_only_behind(replace(answer, anew=False))
     assert said(inner, "[*, *, *, *, 'a', *]") == [["[*, 'a', *, *]"]]
     # The key of a row that is not there is null: an event without a row is wanted.
-    assert is_only_behind(told(left, "[*, *, *, *, 'a', *]"))
+    assert is_only_behind(replace(told(left, "[*, *, *, *, 'a', *]"), anew=False))
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (S.order_by("ts").lookup(RATES, "k"), "what orderby keeps may meet another state of it"),
+        (S.impute(same, keeps=["ts"]).lookup(RATES, "k"), "what impute keeps may meet another state of it"),
+        (S.lookup(BY_NUMBER, {"v": "f"}), "keys that are floating numbers are not listed"),
+        (
+            S.lookup(VERSIONED, "k", "left", columns=["rate"]),
+            "before its first version an event has no row, and is wanted",
+        ),
+    ],
+)
+def test_where_nothing_can_be_said_of_keys_it_is_told_why(stream: ps.Stream, why: str) -> None:
+    answer = told(stream, "[*, *, *, *, > 1]")
+    assert is_only_behind(answer)
+    assert answer.why.startswith("'rate' is from table '") and answer.why.endswith(f"': {why}")
 
 
 def test_union_tells_all_inputs_by_name() -> None:

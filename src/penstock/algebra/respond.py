@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from penstock.algebra.inverse import obstacle
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import fitted
 from penstock.algebra.operator import (
@@ -92,7 +93,7 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             # What waits in a queue may go as what arrives may. Nothing of it has come out, so no guard need stay.
             return replace(found, purge=isinstance(operator, Impute) and any(p is not None for p in found.inputs))
         case TableJoin():
-            return _before(operator, pattern, _of_stream(operator), f"from table '{operator.table.name}'")
+            return _respond_lookup(operator, pattern)
         case Union():
             return _respond_union(operator, pattern)
         case Pace():
@@ -160,6 +161,14 @@ def _before(operator: Operator, pattern: Pattern, names: Mapping[str, str], othe
     if mine.is_empty:
         return Response()  # One attribute under two names, restricted to values that exclude each other.
     return Response(inputs=(mine,), send=((mine,),))
+
+
+def _respond_lookup(operator: TableJoin, pattern: Pattern) -> Response:
+    """What is said of the table is said of keys, but for no longer than the table stays as it is."""
+    hindered = obstacle(operator)
+    from_table = f"from table '{operator.table.name}'" + (f": {hindered}" if hindered else "")
+    found = _before(operator, pattern, _of_stream(operator), from_table)
+    return replace(found, anew=found.output and not hindered)
 
 
 def _of_stream(operator: TableJoin) -> dict[str, str]:

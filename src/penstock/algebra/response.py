@@ -17,8 +17,9 @@ class Response:
     (its output schema) whose partial results are removed and not formed again. `send`: per input the patterns to pass
     on upstream, over the schema of that input. `pinned`: what was purged or withheld must not be formed again, in
     part, from later events, so the guards stay until punctuation covers them, and nothing is passed on without them.
-    `sweep`: some groups are doomed already, whatever comes: find those whose present value matches. `why` says, for
-    people, why it goes no further (empty where it goes on everywhere).
+    `sweep`: some groups are doomed already, whatever comes: find those whose present value matches. `anew`: what it
+    says of the input depends on a table, and is asked for and passed on in each epoch. `why` says, for people, why it
+    goes no further (empty where it goes on everywhere).
     """
 
     output: bool = False
@@ -28,6 +29,7 @@ class Response:
     groups: Pattern | None = None
     pinned: bool = False
     sweep: bool = False
+    anew: bool = False
     why: str = ""
 
     @property
@@ -43,5 +45,6 @@ class Response:
             *(["drops what arrives"] if any(p is not None for p in self.inputs) or self.groups else []),
             *(["purges state"] if self.purge or self.groups is not None else []),
             *(["passes it on"] if any(self.send) else []),
+            *(["passes on the keys that match in each epoch"] if self.anew else []),
         ]
         return ", ".join(parts) or "nothing"

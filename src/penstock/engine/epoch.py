@@ -33,6 +33,7 @@ from penstock.engine.failure import explain_failure, is_spark_failure, worth_ret
 from penstock.engine.fall_back import can_fall_back, usable
 from penstock.engine.fault import reach
 from penstock.engine.intact import DamagedError
+from penstock.engine.inverted import Inverted, read_after_all
 from penstock.engine.keep import combined
 from penstock.engine.listening import Listening
 from penstock.engine.pipeline import Pipeline
@@ -143,6 +144,7 @@ class Driver:
         # Who has taken over must not rely on a snapshot that the run before it may still delete.
         salt = "" if self.checkpoint.records == self.checkpoint.storage else self.checkpoint.records.base
         self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings, salt)
+        self.inverted = Inverted(self.plan, self.checkpoint, self.table_keeper)
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
         #: What operators that pace let pass in the next epoch: as it stood when this one was punctuated.
@@ -322,7 +324,8 @@ class Driver:
         # First, because it decides what need not be read. If there is nothing to do, the next plan is under it.
         control, news = self.feedback.freeze(epoch)
         guards = self.feedback.under(control)
-        unwanted, preferred = guards.patterns, guards.preferred
+        before = self.inverted.tables(guards, self.bounded)
+        unwanted, preferred = self.inverted.patterns(guards, before or {}), guards.preferred
         for node_id, reader in self.readers.items():
             found = reader.plan(
                 self.settings.max_rows,
@@ -354,7 +357,10 @@ class Driver:
             self._only_heard = False
         # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
         partitions = {i: list(r.partitions) for i, r in self.readers.items()}
+        # After the files were listed, so that events see what was written to a table before them.
         tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)
+        if before is not None and before != tables:
+            unwanted, splits = self.inverted.patterns(guards, tables), read_after_all(splits)
         self._to_drop = {place: patterns for place, patterns in unwanted.items() if patterns}
         return EpochPlan(epoch, splits, ends, control, self.plan.fingerprint, partitions, tables, self.floors)
 
@@ -395,7 +401,7 @@ class Driver:
             fault=self.settings.fault,
             tables=begun.plan.tables,
             laziness=Laziness(self.settings.rewrite_above, self.settings.merge_above),
-            guards=guards.patterns if begun.to_drop is None else begun.to_drop,
+            guards=self.inverted.patterns(guards, begun.plan.tables) if begun.to_drop is None else begun.to_drop,
             purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
             sweeps=guards.sweeps,
             preferred=guards.preferred,
