@@ -28,6 +28,8 @@ cars = ps.stream("cars", "ts bigint, segment int, speed double", time="ts").diso
 cars = cars.read_parquet(r"{home}/in", order="name")
 query = cars.where("speed >= 0").window(20).group_by("segment").agg(mean="avg(speed)", n="count(*)")
 other = cars.group_by("segment").agg(n="count(*)")
+zones = ps.table("zones", "segment int, zone string", key="segment").read_csv(r"{home}/zones.csv")
+looked_up = cars.lookup(zones, "segment")
 """
 
 
@@ -222,6 +224,15 @@ def test_no_run(tmp_path: Path) -> None:
 
 
 # --- explain --run ----------------------------------------------------------------------------------------------------
+
+
+def test_feedback_on_a_table_says_that_keys_go_on(home: Path, out: Path) -> None:
+    (home / "zones.csv").write_text("segment,zone\n0,city\n1,harbour\n")
+    ran(home, "looked_up", feedback=["not [*, *, *, 'harbour']"])
+    lines = [line.strip(" │└─") for line in said("explain", "--run", out).splitlines()]
+    heard = "⇠ not [*, *, *, 'harbour'] (client, epoch 1): "
+    assert f"{heard}drops results, passes on the keys that match in each epoch" in lines
+    assert lines[-1] == "saved: 17 rows dropped"
 
 
 def test_the_plan_with_the_feedback_on_its_edges(home: Path, out: Path) -> None:

@@ -130,7 +130,7 @@ class Cascade:
                 keeper.note(node.id, told, "passed on", "")
                 return True
             kept = keeper.mount(parts)
-        goes_on = any(response.send) and switches.propagate
+        goes_on = (any(response.send) or response.anew) and switches.propagate
         why = response.why if switches.propagate else "switched not to pass it on"
         keeper.note(node.id, told, response.summary if kept else "nothing", "" if goes_on else why)
         return kept
