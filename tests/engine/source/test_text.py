@@ -200,3 +200,18 @@ def test_another_delimiter_is_told(tmp_path: Path, other: str, written: str) -> 
     with pytest.raises(SchemaError, match="no column 'ts'") as caught:
         load(tmp_path, "csv")
     assert "delimiter" not in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_csv_file_of_one_line_is_read_as_a_header_only_if_it_is_one(tmp_path: Path, end: str) -> None:
+    (tmp_path / "a.csv").write_text("ts,id,v,s" + end)
+    assert load(tmp_path, "csv")[0] == []
+    (tmp_path / "b.csv").write_text("2026-01-01,1,2.5,x" + end)
+    with pytest.raises(SchemaError, match=r"b.csv' has no column 'ts' .*2026-01-01.*header=False"):
+        load(tmp_path, "csv")
+
+
+def test_bytes_that_are_no_text_are_no_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\x00\xff\xfe1234")
+    with pytest.raises(SchemaError, match="has no column 'ts'"):
+        load(tmp_path, "csv")

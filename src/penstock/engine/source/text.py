@@ -15,15 +15,15 @@ import pyarrow.csv as csv
 import pyarrow.json as arrow_json
 
 from penstock.algebra.schema import Attribute, Schema
-from penstock.algebra.types import type_text
 from penstock.engine.source.band import PUNCTUATION, Band
 from penstock.engine.source.fit import Mask
+from penstock.engine.source.header import read_header, require_columns
 from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.rows import Rows
 from penstock.engine.source.split import Split
 from penstock.engine.source.textcast import cast_texts
 from penstock.engine.source.ticks import Ticks
-from penstock.errors import SchemaError, UnreadableError, did_you_mean
+from penstock.errors import UnreadableError
 
 _BLOCK = 1 << 16
 # Types that the JSON reader converts exactly as `cast_texts` does; the others are read as text.
@@ -67,16 +67,10 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
     """Rows of a CSV split. Every field is read as text, then converted: one way, whatever the text holds."""
     delimiter = str(options.get("delimiter", ","))
     header = bool(options.get("header", True))
-    names, first_byte = _header(split, delimiter) if header else (list(schema.names), 0)
+    names, first_byte = read_header(split.path, delimiter) if header else (list(schema.names), 0)
     if in_band is not None and not header:
         names.append(in_band.column)  # without a header the punctuation is the last column
-    for name in schema.names:
-        if name not in names:
-            raise SchemaError(
-                f"stream '{split.stream}': file '{split.path}' has no column '{name}' "
-                f"({type_text(schema.type_of(name))})",
-                hint=_other_delimiter(names, schema, delimiter) or did_you_mean(name, names),
-            )
+    require_columns(split.stream, split.path, names, schema, delimiter)
     unheard = in_band is None and PUNCTUATION in names and PUNCTUATION not in schema
     in_band = _found(in_band, names)
     wanted = _with_band(schema, in_band)
@@ -140,15 +134,6 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
     return Rows(table.select(schema.names), first, band, bad, reasons, raw, numbers, outcast, aside, unheard)
 
 
-def _other_delimiter(names: Sequence[str], schema: Schema, delimiter: str) -> str | None:
-    """What to write if the header makes sense with another character between its names."""
-    (line, *more) = names
-    for other in (";", "\t", "|", ","):
-        if not more and other != delimiter and {n.strip().strip('"') for n in line.split(other)} >= set(schema.names):
-            return f"its fields are separated by {json.dumps(other)}: read_csv(…, delimiter={json.dumps(other)})"
-    return None
-
-
 def _typed(schema: Schema, band: Band | None) -> Schema:
     """The columns with a type of their own: attributes and companions."""
     return schema.extend(band.beside) if band is not None and band.beside else schema
@@ -156,27 +141,6 @@ def _typed(schema: Schema, band: Band | None) -> Schema:
 
 def _beside(table: pa.Table, band: Band | None) -> dict[str, pa.ChunkedArray]:
     return {a.name: table.column(a.name) for a in band.beside} if band is not None else {}
-
-
-def _header(split: Split, delimiter: str) -> tuple[list[str], int]:
-    """The names in the first line of a file, and where the events begin."""
-    place = locate(split.path)
-    with place.filesystem.open_input_file(place.path) as handle:
-        line = b""
-        while b"\n" not in line and (block := handle.read(_BLOCK)):
-            line += block
-    line = line.partition(b"\n")[0]
-    end = len(line) + 1
-    text = line.removeprefix(b"\xef\xbb\xbf") + b"\n"
-    parsed = csv.read_csv(
-        pa.BufferReader(text),
-        read_options=csv.ReadOptions(autogenerate_column_names=True, use_threads=False),
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        convert_options=csv.ConvertOptions(
-            column_types={f"f{i}": pa.string() for i in range(text.count(delimiter.encode()) + 1)}
-        ),
-    )
-    return [str(c[0].as_py()).strip() for c in parsed.columns], end
 
 
 def _block_size(data: bytes) -> int:
