@@ -77,7 +77,7 @@ class UnreadableError(SourceError):
     def __init__(self, stream: str, path: str, size: int, mtime_ns: int, why: str, *, hint: str | None = None) -> None:
         super().__init__(
             f"stream '{stream}': file '{path}' cannot be read: {why}",
-            hint=hint or 'mend it, move it away, or pass it over: read_…(…, on_unreadable="skip")',
+            hint=hint or 'repair it, move it away, or pass it over: read_…(…, on_unreadable="skip")',
         )
         self.stream, self.path, self.size, self.mtime_ns, self.why = stream, path, size, mtime_ns, why
 

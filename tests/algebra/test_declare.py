@@ -135,7 +135,7 @@ def test_punctuation_in_companion_columns() -> None:
         (Punctuate.bounds("trap", 1), "bounds: unknown column 'trap'"),
         (Punctuate.when_all(["x"], on="trip"), "complete_when('trip'): 'x' is not of type int"),
         (Punctuate.when_all([1], on="trap"), "complete_when: unknown column 'trap'"),
-        ("1 min", "is no policy"),
+        ("1 min", "is not a policy"),
     ],
 )
 def test_mistakes_are_named(policy: Policy, part: str) -> None:
@@ -146,9 +146,9 @@ def test_mistakes_are_named(policy: Policy, part: str) -> None:
 
 @pytest.mark.parametrize("values", [3, "north", None])
 def test_a_list_of_values_is_a_list(values: Any) -> None:
-    with pytest.raises(UserError, match="is no list"):
+    with pytest.raises(UserError, match="is not a list"):
         Punctuate.values("zone", values)
-    with pytest.raises(UserError, match="is no list"):
+    with pytest.raises(UserError, match="is not a list"):
         Punctuate.when_all(values, on="zone")
 
 
@@ -195,9 +195,9 @@ def test_schemes_add_up_in_one_promise() -> None:
 @pytest.mark.parametrize(
     ("texts", "classes", "message"),
     [
-        (("[ts:+]",), {}, "is no template"),
-        (("[[ts]]",), {}, "is no template"),
-        (("[[]]",), {}, "is no template"),
+        (("[ts:+]",), {}, "is not a template"),
+        (("[[ts]]",), {}, "is not a template"),
+        (("[[]]",), {}, "is not a template"),
         (("[[ts:*, zone:-]]",), {}, "restricts nothing"),
         ((), {}, "restricts nothing"),
         ((), {"trip": "sometimes"}, "'trip' is 'sometimes'"),

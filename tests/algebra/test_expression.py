@@ -211,7 +211,7 @@ def test_whatever_a_replay_cannot_repeat_is_refused(text: str) -> None:
 
 def test_predicates_are_boolean() -> None:
     assert Expression.predicate("a > 3", SCHEMA).type == pa.bool_()
-    with pytest.raises(UserError, match="has type int and is no condition"):
+    with pytest.raises(UserError, match="has type int and is not a condition"):
         Expression.predicate("a + 3", SCHEMA)
 
 

@@ -257,7 +257,7 @@ def test_several_sinks_are_told_how_to() -> None:
 def test_a_call_that_checks_itself_keeps_its_own_words() -> None:
     with pytest.raises(ps.UserError, match=r"None is not .*speed > 40"):
         S.where(None)  # type: ignore[arg-type]
-    with pytest.raises(ps.UserError, match="'b' is no function"):
+    with pytest.raises(ps.UserError, match="'b' is not a function"):
         S.map("b")  # type: ignore[arg-type]
     with pytest.raises(ps.UserError, match="None is not a path"):
         ps.parquet(None)  # type: ignore[arg-type]

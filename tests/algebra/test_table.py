@@ -31,7 +31,7 @@ class Frame:
     ("arguments", "said"),
     [
         ({"name": "a b"}, "table name 'a b'. Hint: use letters, digits, - and _"),
-        ({"key": "skew"}, "key 'skew' is no column. Hint: did you mean 'sku'?"),
+        ({"key": "skew"}, "key 'skew' is not a column. Hint: did you mean 'sku'?"),
         ({"key": []}, r"key=\[\]. Hint: one or more different columns"),
         ({"key": ["sku", "SKU"]}, "one or more different columns"),
         ({"version": "price"}, "version 'price' is a double. Hint: it is a timestamp, a date or an integer"),
@@ -53,7 +53,7 @@ def test_readers_that_are_refused() -> None:
         bare.read_csv("x", delimeter=";")
     with pytest.raises(UserError, match="read_parquet has no option 'header'"):
         bare.read_parquet("x", header=False)
-    with pytest.raises(UserError, match=r"from_spark\(int\) is no DataFrame"):
+    with pytest.raises(UserError, match=r"from_spark\(int\) is not a DataFrame"):
         bare.from_spark(7)
     streaming = Frame()
     streaming.isStreaming = True
@@ -64,14 +64,14 @@ def test_readers_that_are_refused() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "stream attribute 'sku' is no column. Hint: .*There are: ts, item, n"),
+        ({}, "stream attribute 'sku' is not a column. Hint: .*There are: ts, item, n"),
         ({"on": {"item": "price"}}, "the keys differ in type: stream item string, table price double"),
         ({"on": {"n": "n"}}, r"on=\{'n': 'n'\} is not its key \(sku\). Hint: on=\{'stream attribute': 'key column'\}"),
         ({"on": []}, r"on=\[\] is not its key"),
         ({"how": "full"}, "how='full'. Hint: 'inner' drops"),
         ({"as_of": "n"}, "'n' is an int, 'since' a timestamp. Hint: declare the table's column as int"),
-        ({"as_of": "tz"}, "as_of 'tz' is no column. Hint: did you mean 'ts'"),
-        ({"columns": ["prise"]}, "column 'prise' is no column. Hint: did you mean 'price'"),
+        ({"as_of": "tz"}, "as_of 'tz' is not a column. Hint: did you mean 'ts'"),
+        ({"columns": ["prise"]}, "column 'prise' is not a column. Hint: did you mean 'price'"),
         ({"columns": "price"}, r"columns='price'. Hint: a list: columns=\['price'\]"),
         ({"columns": ["n"], "suffix": ""}, "'n' would be there twice. Hint: choose another suffix="),
         ({"columns": ["price", "price"], "suffix": ""}, "'price' would be there twice"),
@@ -84,7 +84,7 @@ def test_lookups_that_are_refused(arguments: dict[str, Any], said: str) -> None:
 
 
 def test_what_else_is_refused() -> None:
-    with pytest.raises(UserError, match="Source is no table"):
+    with pytest.raises(UserError, match="Source is not a table"):
         lookup(ORDERS, ORDERS, "item")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="nothing to read from"):
         lookup(ORDERS, PRICES.without_reader, "item")

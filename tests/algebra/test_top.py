@@ -50,15 +50,15 @@ def test_behind_a_window_its_label_is_a_group() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda s: s.limit(0), r"limit\(0\) is no number of events.*1 or more"),
+        (lambda s: s.limit(0), r"limit\(0\) is not a number of events.*1 or more"),
         (lambda s: s.limit("3"), r"limit\('3'\)"),
-        (lambda s: s.limit(True), "is no number of events"),
+        (lambda s: s.limit(True), "is not a number of events"),
         (lambda s: s.top(1.5, by="ts"), r"top\(1.5\)"),
         (lambda s: s.top(3, by=""), "top: unknown column ''"),
         (lambda s: s.top(3, by=[]), "top.. without an order.*speed desc"),
         (lambda s: s.top(3, by="sped"), "top: unknown column 'sped'.*did you mean 'speed'"),
         (lambda s: s.top(3, by="speed down"), "top: 'speed down'.*name desc"),
-        (lambda s: s.top(3, by=[7]), "top: 7 is no column.*by="),
+        (lambda s: s.top(3, by=[7]), "top: 7 is not a column.*by="),
         (lambda s: s.top(3, by="ts", per=["segmnt"]), "top: unknown column 'segmnt'.*did you mean 'segment'"),
         (lambda s: s.window(rows=3).top(3, by="ts"), "must be followed by group_by"),
     ],

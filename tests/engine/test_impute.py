@@ -289,7 +289,7 @@ def test_mistakes_are_told_where_they_are_made(sensor: ps.Stream) -> None:
         sensor.impute(estimate, budget=0)
     with pytest.raises(UserError, match="impute: keeps 'mph', which is not both"):
         sensor.impute(estimate, keeps=["mph"])
-    with pytest.raises(UserError, match="impute: 'estimate' is no function"):
+    with pytest.raises(UserError, match="impute: 'estimate' is not a function"):
         sensor.impute("estimate")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"impute\(where=…\): the streams differ"):
         sensor.impute(estimate, "ts int, guess double", where="speed < 0")

@@ -112,9 +112,9 @@ def test_what_needs_state_or_spark_is_not_measured() -> None:
         measure_joins([numbers, numbers], "kye")
     anything: Any = measure_joins
     for wrong, part in (
-        (numbers, "Stream is no list"),
+        (numbers, "Stream is not a list"),
         ([numbers], "of one stream"),
-        ([numbers, "b"], "str is no stream"),
+        ([numbers, "b"], "str is not a stream"),
     ):
         with pytest.raises(UserError, match=rf"{part}.*ps\.measure_joins\(\[a, b\], on='key'\)"):
             anything(wrong, on="key")

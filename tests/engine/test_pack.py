@@ -96,7 +96,7 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
         packed_conf(tmp_path / "missing.tar.gz")
     with tarfile.open(tmp_path / "other.tar.gz", "w:gz") as archive:
         archive.add(__file__, "other.py")
-    with pytest.raises(UserError, match="is no packed environment"):
+    with pytest.raises(UserError, match="is not a packed environment"):
         packed_conf(tmp_path / "other.tar.gz")
 
 

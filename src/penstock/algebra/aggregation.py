@@ -180,13 +180,13 @@ class _Reader:
             arguments = arguments[:1]  # Nulls are left out anyway.
         if len(arguments) > needed and name != "count":
             raise UserError(
-                f"{self.where}: '{self.text}' has an argument too many",
+                f"{self.where}: '{self.text}' has one argument too many",
                 hint=f"write {name}({', '.join('xy'[:needed])})",
             )
         if isinstance(arguments[0], exp.Distinct) and name != "count":
             if name not in ("min", "max", "any_value", "bool_and", "bool_or"):
                 raise UserError(
-                    f"{self.where}: {name}(distinct …) in '{self.text}' is not there",
+                    f"{self.where}: {name}(distinct …) in '{self.text}' is not available",
                     hint="group_by the value first, or use count(distinct x)",
                 )
             return list(arguments[0].expressions)
@@ -224,7 +224,7 @@ class _Reader:
         parsed = Expression.of(node, written(node), self.schema, where=self.where)
         if parsed.type != pa.bool_():
             raise UserError(
-                f"{self.where}: '{parsed.text}' has type {type_text(parsed.type)} and is no condition",
+                f"{self.where}: '{parsed.text}' has type {type_text(parsed.type)} and is not a condition",
                 hint=f"compare it: {parsed.text} > 0",
             )
         return self._asked(parsed)

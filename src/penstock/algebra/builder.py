@@ -111,7 +111,7 @@ class Stream(Declaring, Choosing):
     ) -> Schema:
         """The schema of what a function returns."""
         if not callable(function):
-            raise UserError(f"{call}: {function!r} is no function", hint="from a pyarrow.Table to a pyarrow.Table")
+            raise UserError(f"{call}: {function!r} is not a function", hint="from a pyarrow.Table to a pyarrow.Table")
         out = self.schema if schema is None else schema if isinstance(schema, Schema) else Schema.parse(schema, time)
         for name in keeps:
             if name not in out or name not in self.schema:
@@ -124,7 +124,7 @@ class Stream(Declaring, Choosing):
 
     def _unite(self, others: Sequence[Stream], call: str) -> Self:
         if not others:
-            raise UserError(f"{call}() of one stream", hint=f"name the other streams: a.{call}(b)")
+            raise UserError(f"{call}() needs another stream", hint=f"name the other streams: a.{call}(b)")
         schema = self._united(others, call)
         return self._with(Union((self.operator, *(o.operator for o in others)), schema))
 
@@ -212,7 +212,9 @@ class Stream(Declaring, Choosing):
         if not by:
             raise UserError("order_by() without an attribute", hint="for example order_by('ts')")
         if slack is not None and (not isinstance(slack, int) or isinstance(slack, bool) or slack < 0):
-            raise UserError(f"order_by: slack={slack!r}", hint="a number of events: a whole number, 0 or more")
+            raise UserError(
+                f"order_by: slack={slack!r} is not possible", hint="a number of events: a whole number, 0 or more"
+            )
         order = self._ordering(by, "order_by", "names one by one: order_by('ts', 'speed desc')")
         return self._with(OrderBy((self.operator,), self.schema, by=order, slack=slack))
 
@@ -221,7 +223,7 @@ class Stream(Declaring, Choosing):
         order = []
         for text in by:
             if not isinstance(text, str):
-                raise UserError(f"{call}: {text!r} is no column", hint=hint)
+                raise UserError(f"{call}: {text!r} is not a column", hint=hint)
             name, _, direction = text.strip().partition(" ") if text not in self.schema else (text, "", "")
             if direction.strip().lower() not in ("", "asc", "desc"):
                 raise UserError(f"{call}: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
@@ -309,7 +311,7 @@ class Stream(Declaring, Choosing):
         With `punctuation`, also which punctuations will flow on every edge, and what operators release on them.
         """
         if format not in ("text", "mermaid"):
-            raise UserError(f"explain(format='{format}')", hint="'text' or 'mermaid'")
+            raise UserError(f"explain(format='{format}') is not possible", hint="'text' or 'mermaid'")
         draw = explain_mermaid if format == "mermaid" else explain_text
         return draw(self.plan, punctuation=punctuation)
 
@@ -351,7 +353,7 @@ class Stream(Declaring, Choosing):
     def _ticks(self, extent: Extent, attribute: str, call: str) -> int:
         t = self.schema.type_of(attribute)
         if _is_negative(extent):
-            raise UserError(f"{call}: {extent!r} is negative", hint="0 or more")
+            raise UserError(f"{call}: {extent!r} is negative", hint="write 0 or more")
         if pa.types.is_integer(t):
             if not isinstance(extent, int) or isinstance(extent, bool):
                 raise UserError(f"{call}: '{attribute}' is an integer, {extent!r} is not", hint="write a whole number")
@@ -415,7 +417,9 @@ def _stream(given: object, call: str) -> Stream:
             hint=f"what a table says is added by lookup: stream.lookup({given.name}, on='key')",
         )
     what = repr(given) if isinstance(given, str) else type(given).__name__
-    raise UserError(f"{call}: {what} is no stream", hint="streams themselves, one by one, as ps.stream(…) returns them")
+    raise UserError(
+        f"{call}: {what} is not a stream", hint="streams themselves, one by one, as ps.stream(…) returns them"
+    )
 
 
 def _is_negative(extent: Extent) -> bool:

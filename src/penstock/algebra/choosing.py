@@ -77,7 +77,9 @@ class Choosing:
         events for which that predicate is true are for the function; the others go past the queue as they are.
         """
         if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
-            raise UserError(f"impute: budget={budget!r}", hint="events per epoch: a whole number of at least 1")
+            raise UserError(
+                f"impute: budget={budget!r} is not possible", hint="events per epoch: a whole number of at least 1"
+            )
         if where is not None:
             chosen = self.where(where).impute(function, schema, budget=budget, keeps=keeps, time=time)
             return self.where(f"({where}) IS NOT TRUE")._unite((chosen,), "impute(where=…)")
@@ -116,9 +118,11 @@ class Choosing:
         events, at most once in an epoch. A function is given the number of events so far and returns the text.
         """
         if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
-            raise UserError(f"instrument: every={every!r}", hint="a number of events: a whole number of at least 1")
+            raise UserError(
+                f"instrument: every={every!r} is not possible", hint="a number of events: a whole number of at least 1"
+            )
         if not isinstance(says, str) and not callable(says):
-            raise UserError(f"instrument: {says!r} is no feedback", hint="a text such as 'not [*, > 40]'")
+            raise UserError(f"instrument: {says!r} is not feedback", hint="a text such as 'not [*, > 40]'")
         made = Instrument((self.operator,), self.schema, says=says, every=every)
         try:
             told = said(made, every or 1)  # What cannot be read is told now, not in the middle of a run.
@@ -141,7 +145,7 @@ class Choosing:
         """
         for name, value in (("exploit", exploit), ("propagate", propagate), ("log", log)):
             if not isinstance(value, bool):
-                raise UserError(f"feedback({name}={value!r})", hint="True or False")
+                raise UserError(f"feedback({name}={value!r}) is not possible", hint="True or False")
         if isinstance(self.operator, Aggregate) and propagate and not exploit:
             raise UserError(
                 f"feedback: an aggregate ({self.operator.detail}) cannot pass feedback on without exploiting it: "
@@ -154,7 +158,7 @@ class Choosing:
 
 def _positive(n: int, call: str) -> int:
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise UserError(f"{call}({n!r}) is no number of events", hint="a whole number, 1 or more")
+        raise UserError(f"{call}({n!r}) is not a number of events", hint="a whole number, 1 or more")
     return n
 
 

@@ -42,9 +42,13 @@ def join_operator(
 ) -> Join:
     """The join of two operators, checked; `Stream.join` explains the arguments."""
     if not suffix:
-        raise UserError("join(suffix='')", hint="a name that both streams have needs one, such as '_right'")
+        raise UserError(
+            "join(suffix='') is not possible", hint="a name that both streams have needs one, such as '_right'"
+        )
     if how not in KINDS:
-        raise UserError(f"join(how='{how}')", hint=did_you_mean(how, KINDS) or f"one of {', '.join(KINDS)}")
+        raise UserError(
+            f"join(how='{how}') is not possible", hint=did_you_mean(how, KINDS) or f"one of {', '.join(KINDS)}"
+        )
     kind: JoinKind = how
     keys = key_pairs(left.schema, right.schema, on)
     band, counted = None, None
@@ -57,7 +61,9 @@ def join_operator(
         if counted is not None and band is not None:
             raise UserError("join: rows= and a window of time exclude each other", hint="choose one of the two")
     if thrifty and counted is not None:
-        raise UserError("join: thrifty with rows=", hint="which rows count there depends on all of them")
+        raise UserError(
+            "join: thrifty= and rows= exclude each other", hint="which rows count there depends on all of them"
+        )
     pair, names = _paired(left.schema, right.schema, suffix)
     residual = None
     if where is not None:
@@ -92,12 +98,12 @@ def key_pairs(left: Schema, right: Schema, on: On) -> tuple[tuple[str, str], ...
     elif isinstance(on, Sequence):
         wanted = [(n, n) for n in on]
     else:
-        raise UserError(f"join: on={on!r} is no key", hint=forms)
+        raise UserError(f"join: on={on!r} is not a key", hint=forms)
     if not wanted:
         raise UserError("join: no key", hint=forms)
     for n in (n for pair in wanted for n in pair):
         if not isinstance(n, str):
-            raise UserError(f"join: {n!r} in the key is no name", hint=forms)
+            raise UserError(f"join: {n!r} in the key is not a name", hint=forms)
     pairs: list[tuple[str, str]] = []
     for a, b in wanted:
         found = tuple(_known(schema, n, side) for schema, n, side in ((left, a, "left"), (right, b, "right")))
@@ -124,7 +130,7 @@ def _known(schema: Schema, name: str, side: str) -> str:
 def _times(left: Schema, right: Schema, given: tuple[str, str] | None) -> tuple[str, str]:
     if given is not None:
         if isinstance(given, str) or len(given) != 2:
-            raise UserError(f"join: times={given!r}", hint="times=('left time', 'right time')")
+            raise UserError(f"join: times={given!r} is not possible", hint="times=('left time', 'right time')")
         found = (_known(left, given[0], "left"), _known(right, given[1], "right"))
     else:
         for schema, side in ((left, "left"), (right, "right")):
@@ -171,7 +177,10 @@ def _band(
     high: int | None
     if within is not None:
         if isinstance(within, tuple | list) and len(within) != 2:
-            raise UserError(f"join: within={within!r}", hint="one window, or a pair: (of left events, of right events)")
+            raise UserError(
+                f"join: within={within!r} is not possible",
+                hint="one window, or a pair: (of left events, of right events)",
+            )
         mine, theirs = within if isinstance(within, tuple | list) else (within, within)
         # A left event is joined by right ones up to its own window later, and the other way round.
         high, low = ticks_of(mine, t, "join within"), -ticks_of(theirs, t, "join within")
@@ -181,7 +190,8 @@ def _band(
         assert between is not None
         if not isinstance(between, tuple | list) or len(between) != 2:
             raise UserError(
-                f"join: between={between!r}", hint="a pair: between=(low, high), bounds of right time - left time"
+                f"join: between={between!r} is not possible",
+                hint="a pair: between=(low, high), bounds of right time - left time",
             )
         low = None if between[0] is None else ticks_of(between[0], t, "join between")
         high = None if between[1] is None else ticks_of(between[1], t, "join between")
@@ -227,7 +237,8 @@ def _rows(rows: int | tuple[int | None, int | None] | None) -> tuple[int | None,
     both = tuple(rows) if isinstance(rows, tuple | list) else (rows, rows)
     if len(both) != 2 or any(n is not None and (not isinstance(n, int) or n < 1) for n in both):
         raise UserError(
-            f"join: rows={rows!r}", hint="a whole number of at least 1, or a pair of them; None is no limit"
+            f"join: rows={rows!r} is not possible",
+            hint="a whole number of at least 1, or a pair of them; None is no limit",
         )
     return both
 

@@ -87,11 +87,16 @@ class Declaring:
                     f"stream '{source.name}': read_{format} has no option '{name}'", hint=did_you_mean(name, known)
                 )
         if own.get("partitions", "single") not in ("single", "directory"):
-            raise UserError(f"stream '{source.name}': partitions={own['partitions']!r}", hint="'single' or 'directory'")
+            raise UserError(
+                f"stream '{source.name}': partitions={own['partitions']!r} is not possible",
+                hint="'single' or 'directory'",
+            )
         if own.get("order", "time") not in ("time", "name"):
-            raise UserError(f"stream '{source.name}': order={own['order']!r}", hint="'time' or 'name'")
+            raise UserError(f"stream '{source.name}': order={own['order']!r} is not possible", hint="'time' or 'name'")
         if (policy := options.get("on_unreadable", "wait")) not in get_args(OnUnreadable):
-            raise UserError(f"stream '{source.name}': on_unreadable={policy!r}", hint="'wait', 'fail' or 'skip'")
+            raise UserError(
+                f"stream '{source.name}': on_unreadable={policy!r} is not possible", hint="'wait', 'fail' or 'skip'"
+            )
         settle = options.get("settle", 0)
         if isinstance(settle, bool) or not isinstance(settle, int | float) or not 0 <= settle < math.inf:
             raise UserError(
@@ -205,7 +210,7 @@ class Declaring:
         inside = text.strip()
         parts = [p.strip() for p in inside[2:-2].split(",")] if inside[:2] == "[[" and inside[-2:] == "]]" else [""]
         if not all(":" in p for p in parts):
-            raise UserError(f"scheme('{text}') is no template", hint="write it as [[ts:+, sensor:#, speed:-]]")
+            raise UserError(f"scheme('{text}') is not a template", hint="write it as [[ts:+, sensor:#, speed:-]]")
         return {name.strip().strip("`"): said for name, _, said in (p.rpartition(":") for p in parts)}
 
     def _template(self, classes: Mapping[str, str], call: str) -> tuple[tuple[str, str], ...]:
@@ -281,7 +286,9 @@ class Declaring:
         counts = {self._named(k, "expect"): n for k, n in (keys or {}).items()}
         for name, count in counts.items():
             if not isinstance(count, int) or count < 1:
-                raise UserError(f"expect(keys={{'{name}': {count!r}}})", hint="a whole number of at least 1")
+                raise UserError(
+                    f"expect(keys={{'{name}': {count!r}}}) is not possible", hint="a whole number of at least 1"
+                )
         said = {"rate": rate if isinstance(rate, str) else f"{rate:,}/{self._unit(told)}"} if rate is not None else {}
         said |= {f"lifetime {k}": f"{k} over after {t}" for k, t in (lifetime or {}).items()}
         said |= {f"keys {k}": f"{n:,} values of {k}" for k, n in counts.items()}
@@ -322,7 +329,7 @@ class Declaring:
         elif isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0:
             return rate / 1_000_000 if pa.types.is_timestamp(t) else float(rate)
         hint = "events a second, or text such as '500/min'" if timed else "a number of events a tick"
-        raise UserError(f"expect(rate={rate!r})", hint=hint)
+        raise UserError(f"expect(rate={rate!r}) is not possible", hint=hint)
 
     def ends(self) -> Self:
         """Ask for a last punctuation when a bounded run has read everything: it closes whatever is still open.
@@ -334,7 +341,7 @@ class Declaring:
     def on_violation(self, policy: OnViolation) -> Self:
         """What happens to events that break a promise: `reject` to the dead letters (default) or `fail` the run."""
         if policy not in ("reject", "fail"):
-            raise UserError(f"on_violation('{policy}')", hint="'reject' or 'fail'")
+            raise UserError(f"on_violation('{policy}') is not possible", hint="'reject' or 'fail'")
         return self._with(replace(self._source("on_violation"), on_violation=policy))
 
     # --- what policies declare ----------------------------------------------------------------------------------
@@ -343,7 +350,9 @@ class Declaring:
         attribute = self._measurable(self._time(on, "Punctuate.every"), "Punctuate.every")
         ticks = self._ticks(period, attribute, "Punctuate.every")
         if ticks < 1:
-            raise UserError(f"Punctuate.every({period!r})", hint="more than nothing, for example '1 min'")
+            raise UserError(
+                f"Punctuate.every({period!r}) is not possible", hint="more than nothing, for example '1 min'"
+            )
         return self._promise("punctuate", Every(attribute, ticks))
 
     def _after(self, key: str, gap: Extent, on: str | None, remember: int) -> Self:
@@ -375,7 +384,9 @@ class Declaring:
     def _within_rows(self, rows: int, on: str | None) -> Self:
         attribute = self._ordered(on, "Punctuate.within_rows")
         if not isinstance(rows, int) or not 0 <= rows <= _MOST_ROWS:
-            raise UserError(f"Punctuate.within_rows({rows!r})", hint=f"a whole number up to {_MOST_ROWS:,}")
+            raise UserError(
+                f"Punctuate.within_rows({rows!r}) is not possible", hint=f"a whole number up to {_MOST_ROWS:,}"
+            )
         return self._promise("punctuate", WithinRows(attribute, rows))
 
     def _coerced(self, values: Iterable[Any], attribute: str, call: str) -> tuple[Any, ...]:
@@ -413,5 +424,5 @@ class Declaring:
 
     def _remembered(self, remember: int, call: str) -> int:
         if not isinstance(remember, int) or remember < 1:
-            raise UserError(f"{call}: remember={remember!r}", hint="a whole number of at least 1")
+            raise UserError(f"{call}: remember={remember!r} is not possible", hint="a whole number of at least 1")
         return remember

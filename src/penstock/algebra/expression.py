@@ -83,13 +83,13 @@ There are: ts, segment, speed
 
         >>> Expression.predicate("speed + 1", Schema.parse("speed int"), where="select 'slow'")
         Traceback (most recent call last):
-        penstock.errors.UserError: select 'slow': 'speed + 1' has type int and is no condition. \
+        penstock.errors.UserError: select 'slow': 'speed + 1' has type int and is not a condition. \
 Hint: compare it: speed + 1 > 0
         """
         parsed = cls.parse(text, schema, where=where)
         if parsed.type != pa.bool_():
             raise UserError(
-                f"{where}: '{parsed.text}' has type {type_text(parsed.type)} and is no condition",
+                f"{where}: '{parsed.text}' has type {type_text(parsed.type)} and is not a condition",
                 hint=f"compare it: {parsed.text} > 0",
             )
         return parsed

@@ -68,7 +68,7 @@ class Feedback:
         One that can match nothing is a mistake: `not [(3, 4)]` of whole numbers, `not [{}]`, `not [[5, 1]]`.
         """
         if not isinstance(text, str):
-            raise UserError(f"feedback {text!r} is no text", hint="'not […]', 'prefer […]' or 'now […]'")
+            raise UserError(f"feedback {text!r} is not a text", hint="'not […]', 'prefer […]' or 'now […]'")
         found = _HEAD.match(text)
         intent = _WORDS.get(found[1].lower()) if found else None
         if found is None or intent is None:

@@ -72,7 +72,10 @@ class JoinStatistics:
         for name, listed, least in (("rates", self.rates, 0), ("keys", self.keys or (), 1)):
             for n in listed:
                 if not isinstance(n, int | float) or not n >= least:
-                    raise UserError(f"JoinStatistics: {n!r} in {name}", hint=f"{name} are numbers of at least {least}")
+                    raise UserError(
+                        f"JoinStatistics: {n!r} in {name} is not possible",
+                        hint=f"{name} are numbers of at least {least}",
+                    )
         for inputs, share in (self.selectivities or {}).items():
             if len(set(inputs)) != len(inputs) or len(inputs) < 2 or not all(0 <= i < count for i in inputs):
                 raise UserError(
@@ -129,18 +132,19 @@ def join(
     """
     streams: tuple[Stream, ...] = (first, *others)
     if strategy not in ("auto", "tree", "mjoin"):
-        raise UserError(f"join(strategy='{strategy}')", hint="'auto', 'tree' or 'mjoin'")
+        raise UserError(f"join(strategy='{strategy}') is not possible", hint="'auto', 'tree' or 'mjoin'")
     for stream in streams:
         if not isinstance(stream, Stream):
             raise UserError(
-                f"join: {type(stream).__name__} is no stream",
+                f"join: {type(stream).__name__} is not a stream",
                 hint="ps.join(a, b, c, on='key'); what a table says is added by stream.lookup(table)",
             )
     if len(streams) < 2:
-        raise UserError("join() of one stream", hint="name the others: ps.join(a, b, c, on='key')")
+        raise UserError("join() needs two streams or more", hint="name the others: ps.join(a, b, c, on='key')")
     if statistics is not None and not isinstance(statistics, JoinStatistics):
         raise UserError(
-            f"join: statistics={statistics!r}", hint="ps.JoinStatistics(rates=[…], keys=[…]) or ps.measure_joins(…)"
+            f"join: statistics={statistics!r} is not possible",
+            hint="ps.JoinStatistics(rates=[…], keys=[…]) or ps.measure_joins(…)",
         )
     if statistics is not None and len(statistics.rates) != len(streams):
         raise UserError(

@@ -47,9 +47,11 @@ class Measured:
 
     def __post_init__(self) -> None:
         if not isinstance(self.quantile, int | float) or not 0 < self.quantile <= 1:
-            raise UserError(f"Measured(quantile={self.quantile!r})", hint="a number above 0, up to 1, such as 0.999")
+            raise UserError(
+                f"Measured(quantile={self.quantile!r}) is not possible", hint="a number above 0, up to 1, such as 0.999"
+            )
         if not isinstance(self.warm_up, int) or self.warm_up < 0:
-            raise UserError(f"Measured(warm_up={self.warm_up!r})", hint="a number of events")
+            raise UserError(f"Measured(warm_up={self.warm_up!r}) is not possible", hint="a number of events")
 
 
 @worded
@@ -123,7 +125,7 @@ class Punctuate:
 def _listed(values: Iterable[Any], call: str) -> tuple[Any, ...]:
     # A text is a list of letters to Python, and never what is meant here.
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise UserError(f"{call}: {values!r} is no list", hint=f"write [{values!r}]")
+        raise UserError(f"{call}: {values!r} is not a list", hint=f"write [{values!r}]")
     return tuple(values)
 
 
@@ -131,6 +133,6 @@ def declared(stream: Declaring, policies: Iterable[Policy]) -> Any:
     """The stream with all policies declared."""
     for policy in policies:
         if not isinstance(policy, Policy):
-            raise UserError(f"punctuate({policy!r}) is no policy", hint="for example ps.Punctuate.every('1 min')")
+            raise UserError(f"punctuate({policy!r}) is not a policy", hint="for example ps.Punctuate.every('1 min')")
         stream = policy.declare(stream)
     return stream

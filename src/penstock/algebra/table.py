@@ -88,7 +88,7 @@ class Table:
             )
         if not callable(frame) and not callable(getattr(frame, "toArrow", None)):
             raise UserError(
-                f"table '{self.name}': from_spark({type(frame).__name__}) is no DataFrame",
+                f"table '{self.name}': from_spark({type(frame).__name__}) is not a DataFrame",
                 hint="give a DataFrame, or a function that returns one",
             )
         ticks = None if every is None else parse_duration(every, where=f"table '{self.name}': from_spark every")
@@ -123,7 +123,7 @@ def table(
 
     >>> table("prices", "sku string, price double", key="skew")
     Traceback (most recent call last):
-    penstock.errors.UserError: table 'prices': key 'skew' is no column. Hint: did you mean 'sku'? There are: sku, price
+    penstock.errors.UserError: table 'prices': key 'skew' is not a column. Hint: did you mean 'sku'? ...
     """
     if not name or not name.replace("_", "").replace("-", "").isalnum():
         raise UserError(f"table name {name!r}", hint="use letters, digits, - and _")
@@ -131,7 +131,7 @@ def table(
     what = f"table '{name}'"
     keys = tuple(_column(parsed, k, f"{what}: key") for k in ((key,) if isinstance(key, str) else key))
     if not keys or len(set(keys)) < len(keys):
-        raise UserError(f"{what}: key={key!r}", hint="one or more different columns")
+        raise UserError(f"{what}: key={key!r} is not possible", hint="one or more different columns")
     if until is not None and version is None:
         raise UserError(f"{what}: until='{until}' without version=", hint="name the column from which on a row holds")
     since = None if version is None else _moment(parsed, version, f"{what}: version")
@@ -204,12 +204,15 @@ def lookup(
     """
     if not isinstance(table, Table):
         raise UserError(
-            f"lookup: {type(table).__name__} is no table",
+            f"lookup: {type(table).__name__} is not a table",
             hint="declare one: ps.table('prices', 'sku string, …', key=…)",
         )
     call = f"lookup of table '{table.name}'"
     if how not in ("inner", "left"):
-        raise UserError(f"{call}: how='{how}'", hint="'inner' drops events without a row, 'left' keeps them with nulls")
+        raise UserError(
+            f"{call}: how='{how}' is not possible",
+            hint="'inner' drops events without a row, 'left' keeps them with nulls",
+        )
     if table.reader is None:
         raise UserError(f"{call}: it has nothing to read from", hint="call .read_parquet(path) or another .read_…")
     names = _names(stream.schema, table, columns, suffix if suffix is not None else f"_{table.name}", call)
@@ -301,7 +304,7 @@ def _names(
 ) -> list[tuple[str, str]]:
     """The columns taken of the table, each with its name behind the join."""
     if isinstance(columns, str):
-        raise UserError(f"{call}: columns='{columns}'", hint=f"a list: columns=['{columns}']")
+        raise UserError(f"{call}: columns='{columns}' is not possible", hint=f"a list: columns=['{columns}']")
     chosen = (
         [n for n in table.schema.names if n not in table.key]
         if columns is None
@@ -321,7 +324,7 @@ def _names(
 def _column(schema: Schema, name: str, what: str) -> str:
     found = schema.resolve(name)
     if found is None:
-        raise UserError(f"{what} '{name}' is no column", hint=did_you_mean(name, schema.names))
+        raise UserError(f"{what} '{name}' is not a column", hint=did_you_mean(name, schema.names))
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import UserError, a, did_you_mean
 
 #: A single SQL value in its canonical Python form.
 Value = bool | int | float | Decimal | str | bytes | date | datetime
@@ -180,7 +180,7 @@ def _hint(value: object, t: pa.DataType) -> str | None:
     if t == pa.date32():
         return "write it like '2026-01-31'"
     if pa.types.is_integer(t) and isinstance(value, int):
-        return "a {} lies between {:,} and {:,}".format(type_text(t), *integer_range(t))
+        return "{} lies between {:,} and {:,}".format(a(type_text(t)), *integer_range(t))
     return None
 
 

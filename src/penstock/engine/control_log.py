@@ -42,7 +42,7 @@ def message(body: object) -> dict[str, Any]:
             f"the operator of the message is {shortly(node)}, not a name", hint="leave 'node' out, or name an operator"
         )
     if not encodable(text + (node or "")):
-        raise UserError(f"the message {shortly(text)} has characters that cannot be written", hint="write it anew")
+        raise UserError(f"the message {shortly(text)} has characters that cannot be written", hint="write it again")
     return {"text": text, "node": node}
 
 

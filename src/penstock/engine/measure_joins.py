@@ -51,14 +51,16 @@ def measure_joins(
     ([10, 20], 0.11)
     """
     if not isinstance(streams, list | tuple):
-        raise UserError(f"measure_joins: {type(streams).__name__} is no list of streams", hint=_CALL)
+        raise UserError(f"measure_joins: {type(streams).__name__} is not a list of streams", hint=_CALL)
     for stream in streams:
         if not isinstance(stream, Stream):
-            raise UserError(f"measure_joins: {type(stream).__name__} is no stream", hint=_CALL)
+            raise UserError(f"measure_joins: {type(stream).__name__} is not a stream", hint=_CALL)
     if len(streams) < 2:
-        raise UserError(f"measure_joins() of {'one' if streams else 'no'} stream", hint=_CALL)
+        raise UserError(f"measure_joins() needs two streams or more, not {len(streams)}", hint=_CALL)
     if sample_rows < 1:
-        raise UserError(f"measure_joins(sample_rows={sample_rows})", hint="a whole number of at least 1")
+        raise UserError(
+            f"measure_joins(sample_rows={sample_rows}) is not possible", hint="a whole number of at least 1"
+        )
     joining = Joining.of(tuple(s.operator for s in streams), on, within, windows, times)
     names = _time_names(joining)
     # Without a time an event has no place in a window, and does not tell how fast events come.

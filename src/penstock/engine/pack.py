@@ -113,9 +113,9 @@ def read_label(path: Path) -> Label:
                 return Label(**json.load(file))
     except (OSError, tarfile.TarError, ValueError, TypeError, EOFError) as error:
         raise UserError(
-            f"'{path}' cannot be read as a packed environment: {error}", hint="write it anew with pack"
+            f"'{path}' cannot be read as a packed environment: {error}", hint="write it again with pack"
         ) from error
-    raise UserError(f"'{path}' is no packed environment of Penstock", hint="write one with pack")
+    raise UserError(f"'{path}' is not a packed environment of Penstock", hint="write one with pack")
 
 
 def check(path: Path) -> None:

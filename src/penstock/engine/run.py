@@ -255,7 +255,9 @@ class Run(Talking):
         """
         for name, value in settings.items():
             if name not in TUNABLE:
-                raise UserError(f"tune({name}=…): not while it runs", hint=did_you_mean(name, TUNABLE))
+                raise UserError(
+                    f"tune({name}=…): it cannot be changed while the query runs", hint=did_you_mean(name, TUNABLE)
+                )
             check_setting(name, value)
         self.driver.settings = replace(self.driver.settings, **settings)
 
@@ -309,5 +311,7 @@ def parse_trigger(trigger: Trigger | TriggerName | None, every: str | None) -> T
     if trigger is None:
         return Trigger.every("500 ms")
     if trigger not in ("once", "available_now"):
-        raise UserError(f"start(trigger='{trigger}')", hint="'once', 'available_now', or every='500 ms'")
+        raise UserError(
+            f"start(trigger='{trigger}') is not possible", hint="'once', 'available_now', or every='500 ms'"
+        )
     return Trigger(trigger)

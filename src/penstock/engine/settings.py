@@ -47,15 +47,19 @@ def check_setting(name: str, value: Any) -> None:
     """Complain about a setting that makes no sense."""
     if name in ("max_rows", "max_bytes", "buckets", "batch_rows", "merge_above") and value is not None:
         if not isinstance(value, int) or value < 1:
-            raise UserError(f"setting {name}={value!r}", hint="a whole number of at least 1")
+            raise UserError(f"setting {name}={value!r} is not possible", hint="a whole number of at least 1")
     elif name == "changed_files" and value not in ("fail", "ignore"):
-        raise UserError(f"setting {name}={value!r}", hint="'fail', or 'ignore' to go on with what was read before")
+        raise UserError(
+            f"setting {name}={value!r} is not possible", hint="'fail', or 'ignore' to go on with what was read before"
+        )
     elif name == "checkpoint_mode" and (not isinstance(value, int) or value & ~0o777 or value & 0o700 != 0o700):
-        raise UserError(f"setting {name}={value!r}", hint="permissions such as 0o750; the owner needs all of them")
+        raise UserError(
+            f"setting {name}={value!r} is not possible", hint="permissions such as 0o750; the owner needs all of them"
+        )
     elif name == "durability" and value not in get_args(Durability):
         hint = "'commit' survives power loss; 'process' never waits for the disk, and survives a kill of the process"
-        raise UserError(f"setting durability={value!r}", hint=hint)
+        raise UserError(f"setting durability={value!r} is not possible", hint=hint)
     elif name == "on_error" and value not in ON_ERROR:
-        raise UserError(f"setting on_error={value!r}", hint=f"one of {', '.join(map(repr, ON_ERROR))}")
+        raise UserError(f"setting on_error={value!r} is not possible", hint=f"one of {', '.join(map(repr, ON_ERROR))}")
     elif name == "rewrite_above" and not (isinstance(value, int | float) and 0 <= value <= 1):
-        raise UserError(f"setting {name}={value!r}", hint="a share between 0 and 1")
+        raise UserError(f"setting {name}={value!r} is not possible", hint="a share between 0 and 1")

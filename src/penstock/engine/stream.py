@@ -197,20 +197,23 @@ def generate(
         kinds.append((column, given[0], given[1:]))
     declared = ", ".join(f"`{c}` {'timestamp' if k == 'time' else _GENERATED[k]}" for c, k, _ in kinds)
     if rate is not None and not (_is_number(rate, int, float) and 0 < rate < math.inf):
-        raise UserError(f"generate(rate={shortly(rate)})", hint="events a second, more than 0")
+        raise UserError(f"generate(rate={shortly(rate)}) is not possible", hint="events a second, more than 0")
     if rows is not None and not (_is_number(rows) and rows >= 0):
-        raise UserError(f"generate(rows={shortly(rows)})", hint="a number of events")
+        raise UserError(f"generate(rows={shortly(rows)}) is not possible", hint="a number of events")
     if not (_is_number(partitions) and partitions >= 1):
-        raise UserError(f"generate(partitions={shortly(partitions)})", hint="a whole number of at least 1")
+        raise UserError(
+            f"generate(partitions={shortly(partitions)}) is not possible", hint="a whole number of at least 1"
+        )
     if not _is_number(seed):
-        raise UserError(f"generate(seed={shortly(seed)})", hint="a whole number")
+        raise UserError(f"generate(seed={shortly(seed)}) is not possible", hint="a whole number")
     late = parse_duration(disorder, where="generate disorder") if disorder else 0
     first = to_tick(coerce_value(start, pa.timestamp("us")))
     said = tuple((punctuate or {}).items())
     for attribute, every in said:
         if attribute not in {c for c, _, _ in kinds} or not (_is_number(every) and every >= 1):
             raise UserError(
-                f"generate(punctuate={{'{attribute}': {shortly(every)}}})", hint="a column, and a number of events"
+                f"generate(punctuate={{'{attribute}': {shortly(every)}}}) is not possible",
+                hint="a column, and a number of events",
             )
     reader = Generated(rows, rate, seed, first, partitions, late, tuple(kinds), punctuate=said)
     made = Stream(Source((), Schema.parse(declared, "ts"), name=name, reader=reader)).disorder(disorder or "0 s")

@@ -201,7 +201,7 @@ def read_files(table: Table, files: Files) -> tuple[pa.Table, Look]:
                 raise SchemaError(
                     f"table '{table.name}': {batch.malformed.num_rows} row(s) of '{split.path}' do not fit, "
                     f"for example {first['event']}: {first['detail']}",
-                    hint="mend the file; a table is taken whole or not at all",
+                    hint="fix the file; a table is taken whole or not at all",
                 )
             parts.append(batch.table)
     except PenstockError as error:

@@ -23,5 +23,5 @@ def raise_errors(sources: Mapping[str, Source], reports: Sequence[Report]) -> No
                     f"stream '{sources[source].name}': {broken} event(s) break a promise, "
                     f"for example {example.get('event', 'a malformed one')}: "
                     f"{example.get('reason', 'malformed')} ({example.get('detail', '')})",
-                    hint="mend the input, or choose on_violation('reject') to set such events aside",
+                    hint="fix the input, or choose on_violation('reject') to set such events aside",
                 )

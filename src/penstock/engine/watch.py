@@ -53,7 +53,7 @@ class Watch:
                 where = f" (file '{first['file']}')" if first["file"] else ""
                 raise FailingError(
                     f"{operator_id}: {first['detail']}, for the event {first['event']}{where}",
-                    hint="mend the expression or the input, or choose on_error='reject' to set such events aside",
+                    hint="fix the expression or the input, or choose on_error='reject' to set such events aside",
                 )
             self.letters.append(letters)
 

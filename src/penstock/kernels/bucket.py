@@ -49,7 +49,9 @@ def tick_sql(window: TimeWindow | LandmarkWindow) -> str:
         tick = f"({column} - {_EPOCH_DATE})" if window.unit == "day" else f"CAST({column} AS BIGINT)"
     if window.granularity == 1:
         return tick
-    said = f"{OFF_GRID}: '{window.on}' of an event is no multiple of the granularity of {window!r}".replace("'", "''")
+    said = f"{OFF_GRID}: '{window.on}' of an event is not a multiple of the granularity of {window!r}".replace(
+        "'", "''"
+    )
     return f"CASE WHEN {tick} % {window.granularity} <> 0 THEN CAST(error('{said}') AS BIGINT) ELSE {tick} END"
 
 

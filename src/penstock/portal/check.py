@@ -68,7 +68,7 @@ def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: st
     except ImportError as error:
         if error.name != "penstock.engine.check_spark":
             raise
-        raise UserError("this Penstock cannot check Spark queries", hint="install it anew") from None
+        raise UserError("this Penstock cannot check Spark queries", hint="install it again") from None
     from penstock.portal.spark_script import find
 
     file = spec.rpartition("/")[2].partition(":")[0]

@@ -74,32 +74,45 @@ def main() -> None:
 @complaining
 def run(
     file: File,
-    trigger: Annotated[str | None, typer.Option(help="once or available_now; else runs until stopped.")] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            help="available_now: read what is there, then stop; once: in one epoch. Else it runs until stopped."
+        ),
+    ] = None,
     every: Annotated[str | None, typer.Option(help="Time between epochs, such as '500 ms' (the default).")] = None,
-    checkpoint: Annotated[str | None, typer.Option(help="Folder from which a later run goes on.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Folder from which a later run goes on; beside the results, if those are files.")
+    ] = None,
     max_rows: Annotated[int | None, typer.Option(min=1, help="Most rows an epoch takes.")] = None,
     max_bytes: Annotated[int | None, typer.Option(min=1, help="Most bytes an epoch takes.")] = None,
     buckets: Annotated[int | None, typer.Option(min=1, help="Parts of the state; fixed by the first run.")] = None,
     dead_letters: Annotated[str | None, typer.Option(help="Folder for events that were not let in.")] = None,
     changed_files: Annotated[
-        str | None, typer.Option(help="fail (the default), or ignore what has changed in files that were read.")
+        str | None,
+        typer.Option(
+            metavar="WHAT", help="If a file changed after it was read: fail (the default), or ignore the change."
+        ),
     ] = None,
     durability: Annotated[
         str | None,
         typer.Option(metavar="WHAT", help="commit: an epoch survives power loss (the default); process: a kill only."),
     ] = None,
     on_error: Annotated[
-        str | None, typer.Option(help="reject (the default) or fail: an event on which an expression fails.")
+        str | None,
+        typer.Option(
+            metavar="WHAT", help="If an expression fails on an event: reject the event (the default), or fail the run."
+        ),
     ] = None,
     allow_unbounded: Annotated[
-        str | None, typer.Option(metavar="REASON", help="Run it though state grows for ever; say why that is fine.")
+        str | None, typer.Option(metavar="REASON", help="Run it although state grows for ever; say why that is fine.")
     ] = None,
     master: Master = None,
     packed: Annotated[str | None, typer.Option(help="Archive made by 'penstock pack', for workers.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a query until it has read everything, or until Ctrl-C, which finishes the epoch."""
+    """Run a query until Ctrl-C, which finishes the epoch, or, with --trigger, until it has read what is there."""
     script = load(file)
     given = {
         "trigger": trigger,
@@ -193,7 +206,7 @@ def explain(
         from penstock.portal.explain_run import show
 
         if mermaid:
-            raise UserError("--mermaid with --run", hint="leave out one of them")
+            raise UserError("--mermaid and --run exclude each other", hint="leave out one of them")
         show(run, file, plain=plain, as_json=as_json, quiet=quiet)
         return
     if file is None:
@@ -241,7 +254,10 @@ def check(
     from penstock.portal.check import check_file, check_spark_script, show
 
     if spark and bounded:
-        raise UserError("--bounded with --spark", hint="leave it out: Spark has no end of a stream that releases state")
+        raise UserError(
+            "--bounded and --spark exclude each other",
+            hint="leave it out: Spark has no end of a stream that releases state",
+        )
     if not spark and (arguments or output_mode is not None):
         what = arguments[0] if arguments else "--output-mode"
         raise UserError(f"'{what}' is for Spark scripts", hint=f"penstock check --spark {file} …")
@@ -265,7 +281,7 @@ def trace(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show what every operator does with the first few events, step by step, by definition."""
+    """Show what every operator does with the first few events, step by step."""
     from penstock.portal.sample import sample, tables
     from penstock.reference.brief import brief
     from penstock.reference.interpret import Run

@@ -6,7 +6,9 @@ can be looked at afterwards.
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -167,11 +169,14 @@ def _print(
     if late:
         out.print("  the latest: " + "\n              ".join(flights.latest_of(letters)))
     out.print(f"  plot: {folder / 'delays.png'}")
+    # After `make demo` the commands lie in .venv, which is hardly on the path.
+    beside = "" if shutil.which("penstock") else os.path.relpath(Path(sys.executable).parent) + os.sep
+    letters_of = f"FROM '{folder / 'dead_letters'}/*.parquet'"
     out.print(
         f"\nNext:\n"
-        f"  penstock state {folder / 'checkpoint'}\n"
-        f'  python -c "import duckdb; print(duckdb.sql(\\"FROM \'{folder / "dead_letters"}/*.parquet\'\\"))"\n'
-        f"  penstock trace examples/flights.py --rows 5\n"
-        f"  penstock run examples/flights.py --trigger available_now",
+        f"  {beside}penstock state {folder / 'checkpoint'}\n"
+        f'  {beside}python -c "import duckdb; print(duckdb.sql(\\"{letters_of}\\"))"\n'
+        f"  {beside}penstock trace examples/flights.py --rows 5\n"
+        f"  {beside}penstock run examples/flights.py --trigger available_now",
         soft_wrap=True,
     )

@@ -21,7 +21,7 @@ from penstock.reference.interpret import Arrival
 def sample(query: Stream, rows: int) -> dict[str, list[Arrival]]:
     """Up to `rows` arrivals of every source, by stream name: good events, malformed ones and punctuations."""
     if rows < 1:
-        raise UserError(f"--rows {rows}", hint="a whole number of at least 1")
+        raise UserError(f"--rows {rows} is not possible", hint="a whole number of at least 1")
     found: dict[str, list[Arrival]] = {}
     for node in query.plan.sources:
         source = node.operator

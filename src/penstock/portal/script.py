@@ -126,7 +126,7 @@ def complaining_about(path: Path) -> Iterator[None]:
     except SyntaxError as error:
         where = Path(error.filename or path).name
         text = f": {error.text.strip()}" if error.text else ""
-        raise UserError(f"{where}, line {error.lineno}: {error.msg}{text}", hint="mend the syntax there") from None
+        raise UserError(f"{where}, line {error.lineno}: {error.msg}{text}", hint="fix the syntax there") from None
     except PenstockError as error:
         # What is wrong is known; where, too.
         raise type(error)(f"{_place(path, error)}: {error.message}", hint=error.hint) from None

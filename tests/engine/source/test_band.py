@@ -174,7 +174,7 @@ def test_a_punctuation_that_says_nothing_is_malformed(tmp_path: Path) -> None:
     details = batch.malformed.column("detail").to_pylist()
     assert len(details) == 5
     for detail, part in zip(
-        details, ("punctuation '[1'", "'x'", "no attribute 'tripp'", "'~' is no comparison", "JSON")
+        details, ("punctuation '[1'", "'x'", "no attribute 'tripp'", "'~' is not a comparison", "JSON")
     ):
         assert part in detail
 

@@ -28,6 +28,7 @@ from penstock.algebra.sql.term import (
     forced,
     is_decimal,
     is_number,
+    one,
     raising,
     shown,
 )  # fmt: skip
@@ -60,7 +61,7 @@ def arithmetic(operator: str, a: Term, b: Term) -> Term:
         return _divide(a, b) if plain else _divide(_real(a), _real(b))
     if operator == "div":
         if not (a.type in INTEGERS and b.type in INTEGERS):
-            raise Unfit(f"div of a {shown(a.type)} and a {shown(b.type)}", "use floor(a / b)")
+            raise Unfit(f"div of {one(a.type)} and {one(b.type)} is not available", "use floor(a / b)")
         return _guarded("//", _as(a, BIG, b), _as(b, BIG, a), BIG)
     t = common(a, b)
     assert t is not None
@@ -99,7 +100,7 @@ def negative(a: Term) -> Term:
         return Term(f"CAST(0 AS {duck(a.type)}) - {a.inner}", a.type)
     if is_number(a.type):
         return Term(f"-{a.inner}", a.type)
-    raise Unfit(f"minus a {shown(a.type)}")
+    raise Unfit(f"minus {one(a.type)} is not available", "it needs a number")
 
 
 def _narrow(value: int) -> pa.DataType:
@@ -226,9 +227,11 @@ def _times(operator: str, a: Term, b: Term) -> Term:
                 if days
                 else "use unix_micros(a) - unix_micros(b), or timestampdiff(SECOND, b, a)"
             )
-            raise Unfit(f"the difference of a {shown(a.type)} and a {shown(b.type)} is an interval", hint)
+            raise Unfit(f"the difference of {one(a.type)} and {one(b.type)} is an interval", hint)
     if STRING in (a.type, b.type):
         other = b.type if a.type == STRING else a.type
         target = "double" if not is_number(other) else shown(other)
-        raise Unfit(f"{operator} of a {shown(a.type)} and a {shown(b.type)}", f"cast the string: cast(… as {target})")
-    raise Unfit(f"{operator} of a {shown(a.type)} and a {shown(b.type)}")
+        raise Unfit(
+            f"{operator} of {one(a.type)} and {one(b.type)} is not available", f"cast the string: cast(… as {target})"
+        )
+    raise Unfit(f"{operator} of {one(a.type)} and {one(b.type)} is not available")

@@ -27,6 +27,7 @@ from penstock.algebra.sql.term import (
     forced,
     is_decimal,
     is_number,
+    one,
     shown,
 )  # fmt: skip
 from penstock.algebra.types import TIMESTAMP
@@ -88,7 +89,7 @@ def cast(term: Term, t: pa.DataType) -> Term:
         return _count(term, t)
     if t == TIMESTAMP and is_number(s):
         return _moment(term)
-    raise Unfit(f"a {shown(s)} cannot be cast to {shown(t)}", _HINTS.get((s, t)))
+    raise Unfit(f"{one(s)} cannot be cast to {shown(t)}", _HINTS.get((s, t)))
 
 
 _HINTS = {
@@ -149,7 +150,7 @@ def _moment(term: Term) -> Term:
     if s in (FLOAT, DOUBLE):
         wide = forced(term, DOUBLE)
         template = "CASE WHEN isfinite({0}) THEN make_timestamp(CAST(TRUNC({0} * 1000000) AS BIGINT)) ELSE " + _fail(
-            "'a number that is not finite is no timestamp'", "TIMESTAMP"
+            "'a number that is not finite is not a timestamp'", "TIMESTAMP"
         ) + " END"  # fmt: skip
         return fill(template, wide, type=TIMESTAMP)
     return Term(f"make_timestamp(CAST(TRUNC({term.inner} * 1000000) AS BIGINT))", TIMESTAMP, closed=True)
@@ -165,7 +166,7 @@ def _to_text(term: Term) -> Term:
         return Term(f"decode({term.sql})", STRING, closed=True)
     if s in INTEGERS or is_decimal(s) or s in (BOOLEAN, DATE, TIMESTAMP):
         return Term(f"CAST({term.sql} AS VARCHAR)", STRING, closed=True)
-    raise Unfit(f"a {shown(s)} cannot be cast to string")
+    raise Unfit(f"{one(s)} cannot be cast to string")
 
 
 _TEXT = "CAST(abs({0}) AS VARCHAR)"

@@ -26,6 +26,7 @@ from penstock.algebra.sql.term import (
     forced,
     is_decimal,
     is_number,
+    one,
     raising,
     shown,
     text,
@@ -40,7 +41,7 @@ def meeting(a: Term, b: Term) -> tuple[Term, Term]:
         return a, b
     t = common(a, b) or _read_as(a.type, b.type) or _read_as(b.type, a.type)
     if t is None:
-        raise Unfit(f"a {shown(a.type)} cannot be compared with a {shown(b.type)}", _hint(a, b))
+        raise Unfit(f"{one(a.type)} cannot be compared with {one(b.type)}", _hint(a, b))
     return _beside(a, t, b), _beside(b, t, a)
 
 
@@ -103,7 +104,7 @@ def unified(terms: Sequence[Term], *, comparing: bool = False) -> list[Term]:
 def _join(s: pa.DataType, t: pa.DataType, comparing: bool) -> pa.DataType:
     found = common_type(s, t) or ((_read_as(s, t) or _read_as(t, s)) if comparing else None)
     if found is None:
-        raise Unfit(f"a {shown(s)} and a {shown(t)} in one place", f"cast one of them: cast(… as {shown(t)})")
+        raise Unfit(f"{one(s)} and {one(t)} cannot stand in one place", f"cast one of them: cast(… as {shown(t)})")
     return found
 
 
@@ -112,7 +113,7 @@ def condition(term: Term) -> Term:
     if term.type == NULL:
         return forced(term, BOOLEAN)
     if term.type != BOOLEAN:
-        raise Unfit(f"a {shown(term.type)} is no condition", "compare it with something")
+        raise Unfit(f"{one(term.type)} is not a condition", "compare it with something, such as x > 0")
     return term
 
 
@@ -163,5 +164,5 @@ def _text(term: Term) -> Term:
     if term.type == BINARY or not (
         term.type in (STRING, NULL, BOOLEAN) or is_number(term.type) or is_decimal(term.type)
     ):
-        raise Unfit(f"a {shown(term.type)} is no text", "cast it: cast(… as string)")
+        raise Unfit(f"{one(term.type)} is not a text", "cast it: cast(… as string)")
     return cast(term, STRING)

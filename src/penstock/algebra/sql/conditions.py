@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.algebra.sql.compare import chosen, compared, condition, meeting, unified
 from penstock.algebra.sql.function import Function, function
-from penstock.algebra.sql.term import BOOLEAN, DOUBLE, FLOAT, INT, NULL, Term, Unfit, is_number, shown
+from penstock.algebra.sql.term import BOOLEAN, DOUBLE, FLOAT, INT, NULL, Term, Unfit, is_number, one
 
 
 def _if(c: Term, a: Term, b: Term) -> Term:
@@ -28,7 +28,7 @@ def _nullif(a: Term, b: Term) -> Term:
 def _extreme(name: str) -> Callable[..., Term]:
     def made(*terms: Term) -> Term:
         if len(terms) < 2:
-            raise Unfit(f"{name}(…) of one value", "it needs two or more")
+            raise Unfit(f"{name}(…) has one value", "it needs two or more")
         same = unified(terms)
         t = same[0].type
         if t == NULL:
@@ -61,7 +61,7 @@ def _null_if_zero(a: Term) -> Term:
 
 def _zero_if_null(a: Term) -> Term:
     if not is_number(a.type):
-        raise Unfit(f"zeroifnull of a {shown(a.type)}")
+        raise Unfit(f"zeroifnull of {one(a.type)} is not available", "it needs a number")
     return _coalesce(a, Term("0", INT, 0))
 
 

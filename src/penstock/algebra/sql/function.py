@@ -125,7 +125,7 @@ class Function:
             if made is not None:
                 return made
         given = ", ".join(("a literal " if a.literal else "") + shown(a.type) for a in arguments)
-        raise Unfit(f"{self.name}({given}) is not there", f"write {' or '.join(self.calls())}")
+        raise Unfit(f"{self.name}({given}) is not available", f"write {' or '.join(self.calls())}")
 
     def calls(self) -> list[str]:
         """How it is written, one text per form.

@@ -99,7 +99,7 @@ def _log(a: Term, b: Term | None = None) -> Term:
 def _pmod(a: Term, b: Term) -> Term:
     t = common(a, b)
     if t not in INTEGERS:
-        raise Unfit("pmod(…) is available for whole numbers", "use a - b * floor(a / b)")
+        raise Unfit("pmod(…) is available for whole numbers only", "use a - b * floor(a / b)")
     a, b = forced(a, t), forced(b, t)
     wide = Term(f"CAST({a.sql} AS HUGEINT)", t, closed=True)
     template = (
@@ -165,7 +165,7 @@ def _bits(operator: str) -> Callable[[Term, Term], Term]:
     def made(a: Term, b: Term) -> Term:
         t = common(a, b)
         if t not in INTEGERS:
-            raise Unfit(f"{operator} of other than whole numbers")
+            raise Unfit(f"{operator} needs whole numbers", "cast both sides: cast(… as bigint)")
         a, b = forced(a, t), forced(b, t)
         if operator == "^":
             return Term(f"xor({a.sql}, {b.sql})", t, closed=True)
@@ -179,7 +179,7 @@ BITS = {"&": _bits("&"), "|": _bits("|"), "^": _bits("^")}
 
 def bit_not(a: Term) -> Term:
     if a.type not in INTEGERS:
-        raise Unfit("~ of other than a whole number")
+        raise Unfit("~ needs a whole number", "cast it: cast(… as bigint)")
     return Term(f"~{a.inner}", a.type)
 
 

@@ -130,7 +130,7 @@ def _substring_index(s: Term, mark: Term, n: Term) -> Term:
         return fill(f"array_to_string(string_split({{0}}, {{1}})[:{n.value}], {{1}})", s, mark, type=STRING)
     # From the end, marks that overlap are found from the end: only single characters are the same either way.
     if len(mark.value) > 1:
-        raise Unfit("substring_index(…) from the end takes a mark of one character")
+        raise Unfit("substring_index(…) from the end takes a delimiter of one character")
     return fill(f"array_to_string(string_split({{0}}, {{1}})[{n.value}:], {{1}})", s, mark, type=STRING)
 
 
@@ -236,7 +236,10 @@ def _format(pattern: Term, *values: Term) -> Term:
         if (kind == "d" and value.type not in INTEGERS) or (
             kind == "s" and value.type not in (*INTEGERS, STRING, BOOLEAN)
         ):
-            raise Unfit(f"'{found[0]}' in '{pattern.value}' of another type", "cast the value to bigint or string")
+            raise Unfit(
+                f"'{found[0]}' in '{pattern.value}' does not fit the type of its value",
+                "cast the value to bigint or string",
+            )
         plain = f"coalesce(CAST({value.sql} AS VARCHAR), 'null')"
         if width and kind == "d" and zero:
             digits = f"CAST(greatest({width}, length({plain})) AS INTEGER)"

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.algebra.types import TIMESTAMP, duckdb_type, type_text
+from penstock.errors import a
 
 #: Types that no attribute has but a part of an expression may: spans of months and of microseconds.
 MONTHS = pa.month_day_nano_interval()
@@ -105,6 +106,15 @@ def duck(t: pa.DataType) -> str:
 def shown(t: pa.DataType) -> str:
     """The name of a type for people."""
     return _SHOWN[t] if t in _SHOWN else type_text(t)
+
+
+def one(t: pa.DataType) -> str:
+    """The name of a type with its article.
+
+    >>> one(INT), one(STRING)
+    ('an int', 'a string')
+    """
+    return a(shown(t))
 
 
 def forced(term: Term, t: pa.DataType) -> Term:

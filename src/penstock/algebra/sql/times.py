@@ -95,7 +95,7 @@ def unit_of(name: str) -> str:
     singular = unit[:-1] if unit.endswith("S") else unit
     singular = {"DAYOFYEAR": "DAY"}.get(singular, singular)
     if singular not in _MICROS and singular not in _MONTHS:
-        raise Unfit(f"'{name}' is no unit of time", f"there are: {', '.join([*_MICROS, *_MONTHS])}")
+        raise Unfit(f"'{name}' is not a unit of time", f"there are: {', '.join([*_MICROS, *_MONTHS])}")
     return singular
 
 
@@ -138,21 +138,21 @@ def _later_days(sign: str) -> Callable[[Term, Term], Term]:
 def _date_trunc(unit: Term, a: Term) -> Term:
     name = unit.value.upper()
     if name not in _TRUNCATED:
-        raise Unfit(f"'{unit.value}' is no unit to cut at", f"there are: {', '.join(_TRUNCATED)}")
+        raise Unfit(f"'{unit.value}' is not a unit to cut at", f"there are: {', '.join(_TRUNCATED)}")
     return fill(f"CAST(date_trunc('{_TRUNCATED[name]}', {{0}}) AS TIMESTAMP)", cast(a, TIMESTAMP), type=TIMESTAMP)
 
 
 def _trunc(a: Term, unit: Term) -> Term:
     name = unit.value.upper()
     if name not in _DATES_CUT:
-        raise Unfit(f"'{unit.value}' is no unit to cut a date at", f"there are: {', '.join(_DATES_CUT)}")
+        raise Unfit(f"'{unit.value}' is not a unit to cut a date at", f"there are: {', '.join(_DATES_CUT)}")
     return fill(f"CAST(date_trunc('{_TRUNCATED[name]}', {{0}}) AS DATE)", a, type=DATE)
 
 
 def _next_day(d: Term, day: Term) -> Term:
     short = day.value.strip().upper()[:2]
     if short not in _WEEKDAYS or day.value.strip().upper() not in (short, *_day_names(short)):
-        raise Unfit(f"'{day.value}' is no day of the week", "write it like 'Mon' or 'Monday'")
+        raise Unfit(f"'{day.value}' is not a day of the week", "write it like 'Mon' or 'Monday'")
     n = _WEEKDAYS.index(short) + 1
     return fill(f"CAST({{0}} + CAST(({n} - isodow({{0}}) + 6) % 7 + 1 AS INTEGER) AS DATE)", d, type=DATE)
 
@@ -288,7 +288,9 @@ def interval(amount: str, unit: str) -> Term:
     """`interval 5 minutes` and the like: a span of months, or of days and less."""
     name = unit_of(unit)
     if not amount.strip().lstrip("+-").isdigit():
-        raise Unfit(f"interval '{amount}' {unit}", "write a whole number of one unit: interval 5 minutes")
+        raise Unfit(
+            f"interval '{amount}' {unit} is not available", "write a whole number of one unit: interval 5 minutes"
+        )
     n = int(amount)
     if name in _MONTHS:
         return Term(f"to_months({n * _MONTHS[name]})", MONTHS, closed=True)

@@ -33,9 +33,9 @@ from penstock.algebra.sql.term import (
     Term,
     Unfit,
     fill,
+    one,
     raising,
     real,
-    shown,
     text,
 )  # fmt: skip
 from penstock.algebra.sql.times import UNIT_FUNCTIONS, extract, interval
@@ -175,7 +175,7 @@ class Translator:
         if name in UNIT_FUNCTIONS and len(arguments) == 3:
             unit = arguments.pop(0)
             if not isinstance(unit, exp.Column) or unit.table:
-                raise Unfit(f"'{unit.sql('spark')}' is no unit of time", f"write {name}(DAY, …)")
+                raise Unfit(f"'{unit.sql('spark')}' is not a unit of time", f"write {name}(DAY, …)")
             first = [Term("", UNIT, unit.name)]
         return table[name].apply([*first, *(self.term(a) for a in arguments)])
 
@@ -266,7 +266,7 @@ class Translator:
     def bracket(self, node: exp.Expr) -> Term:
         this, index = self.term(node.this), [self.term(e) for e in node.expressions]
         if this.type != TEXTS or len(index) != 1 or index[0].type not in INTEGERS:
-            raise Unfit(f"[…] after a {shown(this.type)}", "it takes parts of split(…): split(s, ',')[0]")
+            raise Unfit(f"[…] after {one(this.type)} is not available", "it takes parts of split(…): split(s, ',')[0]")
         template = (
             f"CASE WHEN {{1}} < 0 OR {{1}} >= len({{0}}) THEN {raising('there is no such part', STRING)}"
             " ELSE {0}[{1} + 1] END"
@@ -278,7 +278,7 @@ class Translator:
         characters = cast(self.term(node.expression), STRING) if node.expression else text(" ")
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "BOTH").upper(), "trim")
         if this.type != STRING or characters.type != STRING:
-            raise Unfit("trim(…) of other than texts")
+            raise Unfit("trim(…) needs texts", "cast them: cast(… as string)")
         return Term(f"{name}({this.sql}, {characters.sql})", STRING, closed=True)
 
     def substring(self, node: exp.Expr) -> Term:

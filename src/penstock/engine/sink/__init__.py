@@ -41,7 +41,7 @@ def deliver(function: Callable[[Any, int], None], *, form: Literal["arrow", "spa
     if not callable(function):
         raise UserError(f"deliver({function!r}): not a function", hint="deliver(lambda rows, epoch: …)")
     if form not in ("arrow", "spark"):
-        raise UserError(f"deliver(form='{form}')", hint="'arrow' or 'spark'")
+        raise UserError(f"deliver(form='{form}') is not possible", hint="'arrow' or 'spark'")
     return DeliverTarget(function, form)
 
 
@@ -81,7 +81,7 @@ def memory() -> MemoryTarget:
 def console(limit: int = 20) -> Target:
     """Print the first rows of each epoch's results."""
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise UserError(f"console(limit={limit!r})", hint="a whole number of rows, 0 or more")
+        raise UserError(f"console(limit={limit!r}) is not possible", hint="a whole number of rows, 0 or more")
 
     def show(rows: pa.Table, epoch: int) -> None:
         from penstock.engine.terminal import grid, terminal

@@ -317,7 +317,7 @@ class DriverTarget(BoundTarget):
         except Exception as error:
             raise UserError(
                 f"sink {self.sink}: the function failed on epoch {epoch}: {type(error).__name__}: {error}",
-                hint="mend it and start again: the epoch is committed and will be delivered again under the same id",
+                hint="fix it and start again: the epoch is committed and will be delivered again under the same id",
             ) from error
         reach("delivered")
         self.records.write(self._note, seal({"epoch": epoch}))

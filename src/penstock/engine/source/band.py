@@ -171,7 +171,7 @@ def _restriction(name: str, said: Any) -> Restriction:
     found = ANY
     for sign, value in said.items():
         if sign not in _COMPARISONS:
-            raise UserError(f"'{name}': '{sign}' is no comparison", hint="one of < <= > >=")
+            raise UserError(f"'{name}': '{sign}' is not a comparison", hint="one of < <= > >=")
         found = found.intersect(_COMPARISONS[sign](value))
     return found
 

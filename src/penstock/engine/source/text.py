@@ -106,7 +106,7 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
             split.path,
             split.size,
             split.mtime_ns,
-            f"it is no CSV: {first_line(error)}",
+            f"it is not CSV: {first_line(error)}",
             hint="quotes that never close? Values with newlines need multiline=True",
         ) from None
     typed = _typed(schema, in_band)

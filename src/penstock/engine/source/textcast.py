@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from penstock.algebra.schema import Schema
 from penstock.algebra.types import duckdb_type, type_text
 from penstock.engine.source.fit import FINER, Mask
+from penstock.errors import a
 
 # DuckDB's casts are generous: '1.5' becomes the integer 2, 'infinity' a date, an offset of time zone is ignored.
 # What is not written plainly is malformed here, so each type says first how its values look.
@@ -35,7 +36,7 @@ def cast_texts(
     >>> s = Schema.parse("id int, v double")
     >>> table, bad, why = cast_texts({"id": pa.array(["1", "x"]), "v": pa.array(["2.5", None])}, s)
     >>> table.to_pylist()[0], bad.tolist(), why
-    ({'id': 1, 'v': 2.5}, [False, True], {1: "'id' is no int: 'x'"})
+    ({'id': 1, 'v': 2.5}, [False, True], {1: "'id' is not an int: 'x'"})
     """
     plain = {a.name: _plain(_chunked(texts[a.name]), a.type) for a in schema}
     found = {name: column for name, column in plain.items() if column is not None}
@@ -54,7 +55,7 @@ def cast_texts(
         bad = misfits if bad is None else bad | misfits
         at = np.flatnonzero(misfits)
         for k, value in zip(at.tolist(), text.take(pa.array(at, pa.int64())).to_pylist()):
-            what = f"is no {type_text(attribute.type)}"
+            what = f"is not {a(type_text(attribute.type))}"
             if pa.types.is_timestamp(attribute.type) and _FINER.fullmatch(value):
                 what = FINER
             reasons.setdefault(k, f"'{attribute.name}' {what}: {value!r}")

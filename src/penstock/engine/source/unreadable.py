@@ -115,7 +115,7 @@ def passed_over_letters(splits: Iterable[Split]) -> pa.Table:
         {
             "stream": s.stream,
             "reason": UNREADABLE,
-            "detail": f"{s.unreadable}; to have it read after all, mend it and give it another name",
+            "detail": f"{s.unreadable}; to have it read after all, repair it and give it another name",
             "file": s.path,
             "row": s.start if s.format == "parquet" else None,
         }
