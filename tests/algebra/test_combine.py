@@ -26,7 +26,7 @@ DAY = ("day", "day")
     ("build", "words"),
     [
         (lambda: A.join(B, 5), ["on=5", "on='key'"]),
-        (lambda: A.join(B, [5]), ["5", "no name"]),
+        (lambda: A.join(B, [5]), ["5", "not a name"]),
         (lambda: A.join(B, ["k", "K"]), ["'k'", "twice"]),
         (lambda: A.join(B, {"k": "name"}), ["left k int", "right name string"]),
         (lambda: A.join(B, "k", within=(1, 2, 3)), ["within=(1, 2, 3)", "a pair"]),
@@ -49,7 +49,7 @@ DAY = ("day", "day")
         (lambda: A.intersect(None), ["intersect: NoneType is not a stream"]),
         (lambda: A.difference(TABLE), ["difference: 'prices' is a table"]),
         (lambda: A.merge("b"), ["merge: 'b' is not a stream"]),
-        (lambda: A.merge(), ["merge() of one stream"]),
+        (lambda: A.merge(), ["merge() needs another stream"]),
         (lambda: A.merge(ps.stream("c", "ts int", time="ts")), ["merge: the streams differ"]),
         (lambda: A.order_by("k", slack="3"), ["slack='3'", "whole number"]),
         (lambda: A.order_by("k", slack=1.5), ["slack=1.5", "whole number"]),

@@ -252,7 +252,7 @@ def test_a_stream_may_be_joined_with_itself() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: join(A, on="k"), ["one stream", "ps.join(a, b"]),
+        (lambda: join(A, on="k"), ["two streams or more", "ps.join(a, b"]),
         (lambda: join(A, B, on="kk"), ["a has no column 'kk'", "did you mean 'k'"]),
         (lambda: join(A, B.rename(k="key"), on="k"), ["b has no column 'k'", "did you mean 'key'"]),
         (lambda: join(A, B.rename(k="key"), on=["k", "key"]), ["one tuple"]),

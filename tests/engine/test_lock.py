@@ -31,7 +31,7 @@ def test_the_second_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
     first, second = Lock(Storage.at(str(tmp_path))), Lock(Storage.at(str(tmp_path)))
     first.acquire()
     with pytest.raises(
-        CheckpointError, match=rf"in use by another run.*\"process\": {os.getpid()}.*Hint: stop that run"
+        CheckpointError, match=rf"in use by another run \(process {os.getpid()} on .*Hint: stop that run"
     ):
         second.acquire()
     first.check()

@@ -113,7 +113,7 @@ def test_what_needs_state_or_spark_is_not_measured() -> None:
     anything: Any = measure_joins
     for wrong, part in (
         (numbers, "Stream is not a list"),
-        ([numbers], "of one stream"),
+        ([numbers], "two streams or more"),
         ([numbers, "b"], "str is not a stream"),
     ):
         with pytest.raises(UserError, match=rf"{part}.*ps\.measure_joins\(\[a, b\], on='key'\)"):

@@ -156,7 +156,7 @@ def test_two_runs_on_one_checkpoint(patient: Patient) -> None:
         spark=patient.spark,
         max_rows=ROWS,
     ) as first:
-        patient.fails(CheckpointError, rf"in use by another run .*\"process\": {os.getpid()}.*stop that run first")
+        patient.fails(CheckpointError, rf"in use by another run \(process {os.getpid()} on .*stop that run first")
         assert first.active
     patient.is_well()
 

@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -77,7 +78,7 @@ class Lock:
             file.seek(0)
             holder = file.read().strip()
             file.close()
-            raise self._taken(holder)
+            raise self._taken(_holder(_parsed(holder)))
         file.truncate(0)
         file.write(json.dumps(self.owner))
         file.flush()
@@ -86,11 +87,11 @@ class Lock:
     def _acquire_lease(self) -> None:
         lease = self._lease()
         if _is_fresh(lease):
-            raise self._taken(json.dumps(lease))
+            raise self._taken(_holder(lease))
         self._write_lease()
         time.sleep(MEETING)  # Two runs that both found a void lease: the later writer wins, the other one sees it here.
         if not self._holds():
-            raise self._taken("another run that started at the same moment")
+            raise self._taken(" that started at the same moment")
 
     def _keep_renewing(self) -> None:
         while not self._released.wait(TERM / 4):
@@ -139,7 +140,7 @@ class Lock:
 
     def _taken(self, holder: str) -> CheckpointError:
         return CheckpointError(
-            f"checkpoint '{self.storage.url}' is in use by another run ({holder or 'unknown'})",
+            f"checkpoint '{self.storage.url}' is in use by another run{holder}",
             hint="stop that run first, or give this one a checkpoint of its own",
         )
 
@@ -175,9 +176,25 @@ def _flock(file: IO[str], how: int) -> bool:
 
 def _read_lease(storage: Storage) -> dict[str, Any]:
     try:
-        return dict(json.loads(storage.read("lease.json")))
-    except (FileNotFoundError, ValueError, TypeError):
-        return {}  # None, or one that is just being written.
+        return _parsed(storage.read("lease.json"))
+    except FileNotFoundError:
+        return {}
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
+        return {}  # It is just being written.
+
+
+def _holder(record: Mapping[str, Any]) -> str:
+    """Who holds a lock, for people.
+
+    >>> _holder({"host": "db3", "process": 4711}), _holder({})
+    (' (process 4711 on db3)', '')
+    """
+    return f" (process {record['process']} on {record['host']})" if {"process", "host"} <= record.keys() else ""
 
 
 def _is_fresh(lease: dict[str, Any]) -> bool:

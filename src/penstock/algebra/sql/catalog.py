@@ -149,7 +149,9 @@ def refusal(name: str, text: str, where: str, *, bare: bool = False) -> UserErro
             hint="a replay must be exact; use an attribute of the event instead",
         )
     if name in AGGREGATES:
-        return UserError(f"{where}: aggregate function '{name}' in '{text}'", hint="aggregates belong in .agg(…)")
+        return UserError(
+            f"{where}: aggregate function '{name}' in '{text}' has no place here", hint="aggregates belong in .agg(…)"
+        )
     if name in _ROWS:
         return UserError(f"{where}: '{text}' makes several rows of one", hint="use .map(…) with a Python function")
     if name in INSTEAD:

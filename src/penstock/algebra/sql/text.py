@@ -73,7 +73,9 @@ def parse(text: str, where: str = "expression") -> exp.Expr:
         near = f" near '{first['highlight']}'" if first.get("highlight") else ""
         position = f"line {first.get('line', 1)}, column {first.get('col', 1)}"
         what = str(first.get("description") or "cannot be read").split("\n")[0].rstrip(".")
-        raise UserError(f"{where}: syntax error in '{text}' at {position}{near}: {what}") from None
+        raise UserError(
+            f"{where}: syntax error in '{text}' at {position}{near}: {what}", hint=_odd_name(text)
+        ) from None
     except RecursionError:
         raise too_deep(text, where) from None
     except (SqlglotError, ValueError, AttributeError, TypeError, KeyError, IndexError) as error:
@@ -95,6 +97,22 @@ def written(tree: exp.Expr) -> str:
     "Upper(s) = 'a'"
     """
     return tree.sql(Dialect, normalize_functions=False)
+
+
+#: Words that stand beside a name without being part of it.
+_WORDS = {"and", "between", "case", "date", "in", "interval", "is", "like", "not", "or", "rlike", "timestamp", "when"}
+
+
+def _odd_name(text: str) -> str | None:
+    """What to write if two words side by side may be meant as one name.
+
+    >>> _odd_name("Sensor Id + 1"), _odd_name("speed +")
+    ('a name with spaces or signs in it goes between backquotes: `Sensor Id`', None)
+    """
+    words = re.match(r"[^\W\d]\w* [^\W\d]\w*", text.strip())
+    if words and _WORDS & set(words[0].lower().split()):
+        return None
+    return f"a name with spaces or signs in it goes between backquotes: `{words[0]}`" if words else None
 
 
 def too_deep(text: str, where: str) -> UserError:
