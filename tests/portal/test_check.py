@@ -76,7 +76,7 @@ def test_json(query_file: Write) -> None:
 
 def test_feedback_that_could_live_for_ever(query_file: Write) -> None:
     text = said("check", query_file(SAFE)).splitlines()
-    assert text[-1].startswith("feedback: from outside, ") and "not [n …]" in text[-1]
+    assert text[-1].startswith("feedback: if consumers say ") and "not [n …]" in text[-1]
     assert "not [window_start <= …]" not in text[-1]
     body = json.loads(said("check", query_file(SAFE), "--json"))
     told = [g for f in body["findings"] if f["operator"] == "aggregate-1" for g in f["feedback"]]
@@ -87,7 +87,7 @@ def test_feedback_that_could_live_for_ever(query_file: Write) -> None:
     assert "feedback:" not in said("check", query_file(UNSAFE), code=1)
     console = Console(width=100, record=True, file=sys.stderr)
     console.print(drawn(check_file(query_file(SAFE))))
-    assert "feedback: from outside, " in console.export_text()
+    assert "feedback: if consumers say " in console.export_text()
 
 
 def test_fix_can_be_pasted(query_file: Write) -> None:

@@ -273,7 +273,7 @@ def test_with_the_query_it_tells_of_punctuation_too(home: Path, out: Path) -> No
     assert "cars from files" in text
     assert "⇢" not in said("explain", home / "query.py", "--run", out, "--plain")
     assert "query.py:other is not the query of" in refused("explain", f"{home / 'query.py'}:other", "--run", out)
-    assert "--mermaid with --run" in refused("explain", "--run", out, "--mermaid")
+    assert "--mermaid and --run exclude each other" in refused("explain", "--run", out, "--mermaid")
     assert "no query file" in refused("explain")
 
 

@@ -47,8 +47,8 @@ class Checked:
         Not for a query that cannot be started as it is.
         """
         endless = self.report.endless_feedback if self.report.safe else ()
-        kept = f"only {RECORDS} patterns are kept in one place"
-        return f"from outside, {', '.join(endless)} could live for ever; {kept}" if endless else ""
+        kept = f"an operator keeps {RECORDS} patterns at most"
+        return f"if consumers say {' or '.join(endless)}, that is kept for ever; {kept}" if endless else ""
 
     def to_json(self) -> dict[str, Any]:
         mode = {} if self.output_mode is None else {"output_mode": self.output_mode}
