@@ -16,7 +16,7 @@ from penstock.algebra.schema import Schema
 from penstock.algebra.source import Files, InBand
 from penstock.engine.source import open_reader, read
 from penstock.engine.source.textcast import _plain, _tolerant
-from penstock.errors import SchemaError
+from penstock.errors import SchemaError, UnreadableError
 
 SCHEMA = Schema.parse("ts timestamp, id int, v double, s string", time="ts")
 
@@ -202,16 +202,15 @@ def test_another_delimiter_is_told(tmp_path: Path, other: str, written: str) -> 
     assert "delimiter" not in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_csv_file_of_one_line_is_read_as_a_header_only_if_it_is_one(tmp_path: Path, end: str) -> None:
-    (tmp_path / "a.csv").write_text("ts,id,v,s" + end)
-    assert load(tmp_path, "csv")[0] == []
-    (tmp_path / "b.csv").write_text("2026-01-01,1,2.5,x" + end)
-    with pytest.raises(SchemaError, match=r"b.csv' has no column 'ts' .*2026-01-01.*header=False"):
-        load(tmp_path, "csv")
-
-
-def test_bytes_that_are_no_text_are_no_header(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"\x00\xff\xfe1234")
-    with pytest.raises(SchemaError, match="has no column 'ts'"):
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("2026-01-01,1,2.5,x\n2026-01-01,1,2.5,x\n", SchemaError, r"no column 'ts'.*2026-01-01.*header=False"),
+        ("ts,id,v,s,id\n2026-01-01,1,2.5,x,2\n", SchemaError, r"has 2 columns 'id'\. Hint: give each"),
+        ("\nts,id,v,s\n2026-01-01,1,2.5,x\n", UnreadableError, r"its first line is empty\. Hint: .*name the columns"),
+    ],
+)
+def test_headers_that_are_refused(tmp_path: Path, text: str, error: type[Exception], said: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(error, match=said):
         load(tmp_path, "csv")

@@ -195,7 +195,9 @@ def _check_header_alone(source: Source, head: bytes) -> None:
     text = head.decode(errors="replace")
     for name in source.schema.names:
         if name not in text:
-            raise NotReady(f"it has one line, which is no header: it does not name '{name}'")
+            raise NotReady(
+                f"it has one line, which is not a header: it does not name '{name}' (without a header: header=False)"
+            )
 
 
 def text_units(file: Candidate, position: int, step: int | None) -> Iterator[Unit]:

@@ -33,7 +33,9 @@ def column_names(line: bytes, delimiter: str) -> list[str]:
     >>> column_names(b'ts,"speed, km/h" ', ",")
     ['ts', 'speed, km/h']
     """
-    text = line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace").encode() + b"\n"
+    if not line.strip():
+        return []
+    text = line.removeprefix(b"\xef\xbb\xbf") + b"\n"
     parsed = csv.read_csv(
         pa.BufferReader(text),
         read_options=csv.ReadOptions(autogenerate_column_names=True, use_threads=False),
@@ -50,10 +52,13 @@ def require_columns(stream: str, path: str, names: Sequence[str], schema: Schema
 
     >>> require_columns("cars", "a.csv", ["ts", "speed"], Schema.parse("ts int, speed double"), ",")
     """
+    what = f"stream '{stream}': file '{path}'"
     for name in schema.names:
+        if names.count(name) > 1:
+            raise SchemaError(f"{what} has {names.count(name)} columns '{name}'", hint="give each a name of its own")
         if name not in names:
             raise SchemaError(
-                f"stream '{stream}': file '{path}' has no column '{name}' ({type_text(schema.type_of(name))})",
+                f"{what} has no column '{name}' ({type_text(schema.type_of(name))})",
                 hint=_other_delimiter(names, schema, delimiter)
                 or _no_header(names, schema)
                 or did_you_mean(name, names),

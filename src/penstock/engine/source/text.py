@@ -68,6 +68,10 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
     delimiter = str(options.get("delimiter", ","))
     header = bool(options.get("header", True))
     names, first_byte = read_header(split.path, delimiter) if header else (list(schema.names), 0)
+    if not names:
+        why = "its first line is empty"
+        hint = "the first line has to name the columns"
+        raise UnreadableError(split.stream, split.path, split.size, split.mtime_ns, why, hint=hint)
     if in_band is not None and not header:
         names.append(in_band.column)  # without a header the punctuation is the last column
     require_columns(split.stream, split.path, names, schema, delimiter)
