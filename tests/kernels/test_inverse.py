@@ -48,13 +48,15 @@ def inverted(operator: TableJoin, rows: list[dict[str, Any]], pattern: Pattern) 
     )
 
 
-@pytest.mark.parametrize("how", ["inner", "left"])
-@pytest.mark.parametrize("declared", [PLAIN, PAIRS, VERSIONED, ENDING], ids=lambda t: t.name)
+# Nobody asks of a left lookup in a versioned table: see `algebra.inverse.obstacle`.
+@pytest.mark.parametrize(
+    ("declared", "how"),
+    [(PLAIN, "inner"), (PLAIN, "left"), (PAIRS, "inner"), (PAIRS, "left"), (VERSIONED, "inner"), (ENDING, "inner")],
+    ids=lambda p: p if isinstance(p, str) else p.name,
+)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_who_goes_would_have_had_unwanted_results_only(declared: Table, how: str, data: st.DataObject) -> None:
-    if declared.version is not None and how == "left":
-        return  # Then nobody asks: see `algebra.inverse.obstacle`.
     operator = lookup(Source((), EVENTS, name="s"), declared, how=how, columns=["x", "y", "k"])
     rows, arrived = data.draw(rows_of(declared)), data.draw(st.lists(arriving, max_size=12))
     of_text = st.sampled_from(["*", "*", "'p'"])
