@@ -3,6 +3,8 @@
 # ruff: noqa: E501 - a row of a table or a template of SQL reads best as one line.
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +49,26 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     finally:
         spark.conf.set(_NEWER, str(before))
     return DataFrame(held, spark)
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """No compiled code and no partitions: for a few rows they cost more than they gain. No log of what raises."""
+    changed = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: str(spark.conf.get(name)) for name in changed}
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        for name, value in changed.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+        spark.sparkContext.setLogLevel("ERROR")
 
 
 def ask(spark: SparkSession, frame: DataFrame, texts: list[str]) -> list[Answer]:

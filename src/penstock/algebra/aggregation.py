@@ -373,6 +373,12 @@ def _by(function: str, *, time: bool) -> _Function:
     return read
 
 
+#: A part without values has no mean: taken for zero it would be far from large numbers.
+_MERGING = (
+    "list_reduce(list_sort(list({{p}})), lambda a, b: CASE WHEN a.n = 0 THEN b WHEN b.n = 0 THEN a ELSE {merged} END)"
+)
+
+
 def _moment(final: str) -> _Function:
     """Count, mean and squared deviations, merged after Chan et al.: stable, unlike sums of squares."""
 
@@ -388,7 +394,7 @@ def _moment(final: str) -> _Function:
             " * (a.n / CAST(NULLIF(a.n + b.n, 0) AS DOUBLE)) * b.n, 0e0)}"
         )
         type_ = pa.struct([("n", pa.int64()), ("mean", pa.float64()), ("m2", pa.float64())])
-        column = r.add(type_, partial, f"list_reduce(list_sort(list({{p}})), lambda a, b: {merged})")
+        column = r.add(type_, partial, _MERGING.format(merged=merged))
         checked = f"CASE WHEN isinf({column}.m2) THEN error('Overflow in variance') ELSE {column}.m2 END"
         return _Value(final.format(n=f"CAST({column}.n AS DOUBLE)", m2=checked), pa.float64())
 
@@ -402,7 +408,8 @@ def _comoment(final: str) -> _Function:
         a, b = (r.number("covariance", argument).sql for argument in arguments[:2])
         x, y = f"CAST({_if(a, keep)} AS DOUBLE)", f"CAST({_if(b, keep)} AS DOUBLE)"
         both = f"isfinite({x}) AND isfinite({y})"
-        n = f"count(*) FILTER (WHERE {both})"
+        # All pairs are counted; one that is not finite makes the whole not a number.
+        n = f"count(*) FILTER (WHERE {x} IS NOT NULL AND {y} IS NOT NULL)"
         parts = {
             "mx": f"favg({x}) FILTER (WHERE {both})",
             "my": f"favg({y}) FILTER (WHERE {both})",
@@ -423,7 +430,7 @@ def _comoment(final: str) -> _Function:
         }
         merged = "{'n': a.n + b.n, " + ", ".join(f"'{k}': {v}" for k, v in sums.items()) + "}"
         type_ = pa.struct([("n", pa.int64()), *((k, pa.float64()) for k in parts)])
-        p = r.add(type_, partial, f"list_reduce(list_sort(list({{p}})), lambda a, b: {merged})")
+        p = r.add(type_, partial, _MERGING.format(merged=merged))
         return _Value(final.format(n=f"CAST({p}.n AS DOUBLE)", xx=f"{p}.xx", yy=f"{p}.yy", xy=f"{p}.xy"), pa.float64())
 
     return read
@@ -455,7 +462,9 @@ _FUNCTIONS: Mapping[str, _Function] = {
     "stddev_samp": _moment(f"sqrt({_SAMPLE})"),
     "covar_pop": _comoment("{xy} / NULLIF({n}, 0)"),
     "covar_samp": _comoment("CASE WHEN {n} > 1 THEN {xy} / ({n} - 1) END"),
-    "corr": _comoment("CASE WHEN {n} > 1 THEN {xy} / (sqrt({xx}) * sqrt({yy})) END"),
+    "corr": _comoment(
+        "CASE WHEN {n} > 1 THEN CASE WHEN isnan({xy}) THEN {xy} ELSE {xy} / NULLIF(sqrt({xx}) * sqrt({yy}), 0) END END"
+    ),
 }
 #: What else Spark calls our functions.
 _ALIASES = {

@@ -21,9 +21,11 @@ Expressions are written in Spark SQL and mean what Spark 4 means by them, in ANS
 UTC: the same values, the same types, and an error where Spark raises one (a cast that does not fit, a number that
 overflows, a divisor of zero). `try_cast`, `try_divide` and the other `try_` functions give null instead.
 
-What is listed here is compared with Spark itself by a test, on nulls, NaN, the smallest and largest numbers, leap days,
-years 1 to 9999 and texts beyond ASCII. What is not listed is refused when the query is built, with what to write
-instead. Where a function raises although Spark would answer, its line says so.
+Every line here is compared with Spark itself by a test, on nulls, NaN, the smallest and largest numbers, leap days,
+years 1 to 9999 and texts beyond ASCII, and by `make fuzz` on random values. What is not listed is refused when the
+query is built, with what to write instead. Where a function raises although Spark would answer, its line says so; an
+event on which something raises goes to the dead letters. Aggregates have [a page of their own](aggregates.md); they are
+compared in the same way.
 
 This page is written from the tables in `penstock.algebra.sql`.
 """
