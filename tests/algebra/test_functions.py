@@ -88,7 +88,7 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
 SCHEMA = Schema.parse(", ".join(f"{name} {t}" for name, (t, _) in COLUMNS.items()))
 #: Columns that stand for a kind of argument.
 BY_KIND = {
-    "string": ["s"], "binary": ["b"], "boolean": ["ok"], "int": ["i", "t"], "bigint": ["l", "i"], "double": ["x", "i", "m"],
+    "string": ["s"], "text": ["s"], "binary": ["b"], "boolean": ["ok"], "int": ["i", "t"], "bigint": ["l", "i"], "double": ["x", "i", "m"],
     "number": ["i", "l", "x", "m", "n", "t"], "integral": ["i", "l", "t"], "date": ["d", "ts"], "timestamp": ["ts", "d"], "moment": ["ts"], "day": ["d"], "any": ["i", "s"],
 }  # fmt: skip
 SECOND = {"s": "r", "i": "j", "l": "k", "x": "y", "m": "n", "d": "e", "ts": "us", "ok": "no"}
@@ -288,6 +288,61 @@ def test_letters_have_the_case_that_spark_gives_them_or_raise(spark: SparkSessio
     assert wrong == []
     assert upper.count(RAISES) == 156
     assert lower.count(RAISES) == 57
+
+
+def test_every_name_is_one_of_sparks(spark: SparkSession) -> None:
+    """Other names of a function are not computed in Spark: it must know them at least."""
+    written_otherwise = {"extract", "dateadd", "date_diff", "timestampadd", "timestampdiff", "datediff", "position"}
+    assert [n for n in functions() if n not in written_otherwise and not spark.catalog.functionExists(n)] == []
+
+
+REFUSED_MIXTURES = [
+    "ok = no < ok",
+    "ok = s like 'a'",
+    "s like 'a' = ok",
+    "'a' || 1 + 1",
+    "i | j || s",
+]
+
+
+@pytest.mark.parametrize("text", REFUSED_MIXTURES)
+def test_what_spark_reads_in_another_order_needs_parentheses(text: str) -> None:
+    with pytest.raises(UserError, match="write parentheses"):
+        Expression.parse(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text", ["hex(x)", "abs(w)", "md5(i)", "d + interval 1 quarter", "mid(s, 1)", "format_string('a', i)"]
+)
+def test_what_spark_refuses_or_means_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        Expression.parse(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "try_cast(s as date)", "try_to_date(s)", "try_cast(s as timestamp)", "try_to_timestamp(s)", "try_cast(s as decimal(9,2))",
+    ],
+)  # fmt: skip
+def test_an_attempt_fails_where_spark_has_an_answer(text: str) -> None:
+    """Null would say that there is none."""
+    known = {"date": ["12345-01-01", "-0044-03-15"], "decimal": ["１２"]}
+    known["timestamp"] = [
+        *known["date"],
+        "10:20:30",
+        "T1:2",
+        "2024-01-01 10:00:00 Europe/Berlin",
+        "2024-01-01 1:2:3.4 CET",
+    ]
+    values = next(v for k, v in known.items() if k in text)
+    assert ours(text, pa.table({"s": values})).values == ("raises",) * len(values)
+    assert ours(text, pa.table({"s": ["abc", "2024-13-01", None]})).values == (None, None, None)
+    assert Expression.parse(text, SCHEMA).can_fail
+
+
+def test_a_case_that_reads_a_text_as_a_number_can_fail() -> None:
+    assert Expression.parse("case i when 'x' then 1 end", SCHEMA).can_fail
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -42,6 +42,7 @@ _SAFE = (
     exp.DataType,
     exp.DataTypeParam,
 )
+_SURELY_TRIED = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary")
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 
 
@@ -57,7 +58,11 @@ def can_fail(tree: exp.Expr, schema: Schema) -> bool:
         if isinstance(node, _COMPARISONS):
             if not _alike(node, schema):
                 return True
-        elif not isinstance(node, _SAFE):
+        elif isinstance(node, exp.TryCast):
+            # Of some dates, times and decimals Spark has a value and `try_cast` has none: it fails.
+            if not node.to.is_type(*_SURELY_TRIED):
+                return True
+        elif not isinstance(node, _SAFE) or (isinstance(node, exp.Case) and node.this):
             return True
     return False
 

@@ -67,7 +67,7 @@ def arithmetic(operator: str, a: Term, b: Term) -> Term:
     assert t is not None
     a, b = _as(a, t, b), _as(b, t, a)
     if operator == "%":
-        return remainder(a, b)
+        return remainder(a.typed(t), b)
     return Term(f"{a.inner} {operator} {b.inner}", t)
 
 

@@ -22,12 +22,14 @@ from penstock.algebra.sql.term import (
     STRING,
     Term,
     Unfit,
+    attempted,
     duck,
     fill,
     forced,
     is_decimal,
     is_number,
     one,
+    raising,
     shown,
 )  # fmt: skip
 from penstock.algebra.types import TIMESTAMP
@@ -78,7 +80,8 @@ def cast(term: Term, t: pa.DataType) -> Term:
     if t == BOOLEAN and is_number(s):
         return Term(f"{term.inner} <> 0", t)
     if s == BOOLEAN and is_number(t):
-        return Term(f"CAST({term.sql} AS {duck(t)})", t, closed=True)
+        # Through a whole number: DuckDB makes 0.001 of true as a decimal(3,3).
+        return Term(f"CAST(CAST({term.sql} AS INTEGER) AS {duck(t)})", t, closed=True)
     if is_number(s) and is_number(t):
         return _number(term, t)
     if s == DATE and t == TIMESTAMP:
@@ -149,7 +152,7 @@ def _moment(term: Term) -> Term:
         return Term(f"make_timestamp(CAST({term.sql} AS BIGINT) * 1000000)", TIMESTAMP, closed=True)
     if s in (FLOAT, DOUBLE):
         wide = forced(term, DOUBLE)
-        template = "CASE WHEN isfinite({0}) THEN make_timestamp(CAST(TRUNC({0} * 1000000) AS BIGINT)) ELSE " + _fail(
+        template = "CASE WHEN isfinite({0}) THEN make_timestamp(CAST(TRUNC({0} * 1000000) AS BIGINT)) WHEN {0} IS NOT NULL THEN " + _fail(
             "'a number that is not finite is not a timestamp'", "TIMESTAMP"
         ) + " END"  # fmt: skip
         return fill(template, wide, type=TIMESTAMP)
@@ -164,6 +167,9 @@ def _to_text(term: Term) -> Term:
         raise Unfit("a float cannot be cast to string", "cast it to double or decimal first")
     if s == BINARY:
         return Term(f"decode({term.sql})", STRING, closed=True)
+    if is_decimal(s) and s.precision == s.scale:
+        # DuckDB writes no zero before the point of a type that has no room for it.
+        return fill("regexp_replace(CAST({0} AS VARCHAR), '^(-?)[.]', '\\1' || '0.')", term, type=STRING)
     if s in INTEGERS or is_decimal(s) or s in (BOOLEAN, DATE, TIMESTAMP):
         return Term(f"CAST({term.sql} AS VARCHAR)", STRING, closed=True)
     raise Unfit(f"{one(s)} cannot be cast to string")
@@ -173,7 +179,9 @@ _TEXT = "CAST(abs({0}) AS VARCHAR)"
 #: Java writes numbers below 0.001 and from ten million on with an exponent.
 _DOUBLE_TEXT = (
     "CASE WHEN isnan({0}) THEN 'NaN' WHEN isinf({0}) THEN CASE WHEN {0} > 0 THEN 'Infinity' ELSE '-Infinity' END"
-    " WHEN {0} = 0 OR (abs({0}) >= 0.001 AND abs({0}) < 1e7) THEN CAST({0} AS VARCHAR)"
+    " WHEN {0} <> 0 AND abs({0}) < 1e-320 THEN "
+    + raising("a double so close to zero has no text here", STRING)
+    + " WHEN {0} = 0 OR (abs({0}) >= 0.001 AND abs({0}) < 1e7) THEN CAST({0} AS VARCHAR)"
     " ELSE CASE WHEN {0} < 0 THEN '-' ELSE '' END || CASE"
     f" WHEN contains({_TEXT}, 'e') THEN split_part({_TEXT}, 'e', 1)"
     f" || CASE WHEN contains({_TEXT}, '.') THEN '' ELSE '.0' END"
@@ -275,7 +283,7 @@ def try_cast(term: Term, t: pa.DataType) -> Term:
     made = cast(term, t)
     if made is term:
         return made
-    tried = Term(f"TRY({made.sql})", t, closed=True)
+    tried = attempted(lambda a: cast(a, t), term)
     return (
         fill(f"CASE WHEN {odd(t)} THEN {{1}} ELSE {{2}} END", term, made, tried, type=t)
         if odd(t) and term.type == STRING

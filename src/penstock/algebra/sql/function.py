@@ -35,6 +35,7 @@ from penstock.algebra.types import TIMESTAMP
 #: The types that an argument may have, by the word for it in the tables; the first is what null becomes.
 KINDS: dict[str, tuple[pa.DataType, ...]] = {
     "string": (STRING,),
+    "text": (STRING,),
     "binary": (BINARY,),
     "boolean": (BOOLEAN,),
     "int": (INT, SMALL, TINY),
@@ -143,7 +144,7 @@ def _kind_text(kind: str) -> str:
         return f"{_kind_text(kind[:-1])}, …"
     if kind.endswith("!"):
         return f"'{kind[:-1]}'" if kind == "string!" else f"literal {kind[:-1]}"
-    return {"moment": "timestamp", "day": "date"}.get(kind, kind)
+    return {"moment": "timestamp", "day": "date", "text": "string"}.get(kind, kind)
 
 
 def function(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from penstock.algebra.sql.term import (
     Term,
     Unfit,
     as_decimal_type,
+    attempted,
     common,
     duck,
     fill,
@@ -35,6 +37,8 @@ from penstock.algebra.sql.term import (
 def _abs(a: Term) -> Term:
     if a.type in INTEGERS:
         return fill(f"CASE WHEN {{0}} < 0 THEN CAST(0 AS {duck(a.type)}) - {{0}} ELSE {{0}} END", a, type=a.type)
+    if is_decimal(a.type) and a.type.precision > 34:
+        raise Unfit("abs(…) of more than 34 digits, which Spark rounds", "use if(x < 0, -x, x)")
     return fill("abs({0})", a, type=a.type)
 
 
@@ -125,7 +129,7 @@ def _trying(operator: str) -> Callable[[Term, Term], Term]:
                 f"{operator} of a {shown(a.type)} and a {shown(b.type)} may need more than 38 digits",
                 "cast one of them to fewer digits, or to double",
             )
-        return Term(f"TRY({raised.sql})", raised.type, closed=True)
+        return attempted(partial(arithmetic, operator), a, b)
 
     return made
 
@@ -292,10 +296,10 @@ NUMBERS: tuple[Function, ...] = (
         (
             "double, double",
             DOUBLE,
-            "CASE WHEN isinf({0}) OR isinf({1}) THEN CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN CAST('inf' AS DOUBLE) END WHEN abs({0}) > 1e150 OR abs({1}) > 1e150 THEN sqrt(({0} / 1e160) * ({0} / 1e160) + ({1} / 1e160) * ({1} / 1e160)) * 1e160 ELSE sqrt({0} * {0} + {1} * {1}) END",
+            "CASE WHEN isinf({0}) OR isinf({1}) THEN CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN CAST('inf' AS DOUBLE) END WHEN abs({0}) > 1e150 OR abs({1}) > 1e150 THEN sqrt(({0} / 1e160) * ({0} / 1e160) + ({1} / 1e160) * ({1} / 1e160)) * 1e160 WHEN abs({0}) < 1e-140 AND abs({1}) < 1e-140 THEN sqrt(({0} * 1e160) * ({0} * 1e160) + ({1} * 1e160) * ({1} * 1e160)) / 1e160 ELSE sqrt({0} * {0} + {1} * {1}) END",
         ),
         close=4,
-        tried=("hypot(3, 4)", "hypot(i, j)"),
+        tried=("hypot(3, 4)", "hypot(i, j)", "hypot(1e-200D, 1e-210D)", "hypot(0.0D, 3e-324D)"),
     ),
     *function(
         "factorial", "numbers", ("int", BIG, "CASE WHEN {0} BETWEEN 0 AND 20 THEN CAST(factorial({0}) AS BIGINT) END")

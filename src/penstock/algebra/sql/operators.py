@@ -23,9 +23,9 @@ _SAME = "i/j l/k x/y m/n s/r d/e ts/us d/ts ok/no i/l x/i m/i x/m b/b t/l f/x"
 OPERATORS: tuple[Function, ...] = (
     _row("+", *_pairs("+", _ALL), "w + m", "w + n", "i + 1", "x + 1.5", "m + 1", "m + 1.25", "i + 1.5", "1 + 1", "l + 1", "t + 1", "d + 1", "d + t", note="of decimals, raises where the exact sum has more than 38 digits, though Spark rounds it"),
     _row("-", *_pairs("-", _ALL), "-i", "-l", "-t", "-x", "-m", "i - 1", "d - 1", "- -i", "-2147483648 - i", note="whole numbers raise when they overflow; of decimals as with +"),
-    _row("*", *_pairs("*", _ALL), "x * 1.5", "m * 2", "m * 1.25", "i * 1.5", "w * m", "n * n", note="of decimals, raises where the exact product has more than 38 digits, though Spark rounds it"),
+    _row("*", *_pairs("*", _ALL), "x * 1.5", "m * 2", "m * 1.25", "i * 1.5", "m * 5Y", "m * 5S", "m * 1L", "m * -1", "m * -(1)", "m * cast(1 as int)", "m * bigint(1)", "m * round(1)", "w * m", "n * n", note="of decimals, raises where the exact product has more than 38 digits, though Spark rounds it"),
     _row("/", *_pairs("/", "i/j l/k t/h x/y x/i m/i z/m m/z x/m i/m f/f m/n n/m w/m"), "1.0 / 3", "i / 2", "m / 3", "m / 7.5", "x / 2", "5 / 2", "i / 0", note="raises for a divisor of zero; of decimals it is a decimal, and raises where it is computed in more than 38 digits"),
-    _row("%", *_pairs("%", "i/j l/k t/t x/y m/n m/i i/l x/i"), "i % 3", "i % -1", "x % 1", "m % 2"),
+    _row("%", *_pairs("%", "i/j l/k t/t x/y m/n m/i i/l x/i"), "i % 3", "i % -1", "x % 1", "m % 2", "7 % l", "mod(7, l)", "mod(-2, y)"),
     _row("div", *_pairs("div", "i/j l/k t/t i/l"), "i div 2", note="a bigint"),
     _row("=, ==, <>, !=", *_pairs("=", _SAME), *_pairs("<>", "i/j x/y s/r"), "x = 0", "s = 'a'", "i = 1", "d = '2020-02-29'", "ts = '2020-02-29'", "s = 'O''Brien'", "i = '1'", "x = '1.5'", "ok = 'true'"),
     _row("<, <=, >, >=", *_pairs("<", _SAME), *_pairs(">=", "i/j x/y m/n"), "x > 1.5", "m > 1.5", "x >= 0", "i > 1.5", "i < 2147483648", "t < 1000", "ts > '2020-01-31 12:20:30+02:00'", "ts >= timestamp '2020-02-29 00:00:00'", "d < ts"),
@@ -44,7 +44,7 @@ OPERATORS: tuple[Function, ...] = (
          *(f"cast({c} as {t})" for c in "qo" for t in ("date", "timestamp", "string")),
          *(f"cast(ts as {t})" for t in ("bigint", "int", "double", "decimal(20,6)", "string", "date")),
          *(f"cast(d as {t})" for t in ("string", "timestamp")), *(f"cast(ok as {t})" for t in ("int", "string", "double", "decimal(5,2)")),
-         "cast(i as timestamp)", "cast(1.5D as timestamp)", "cast(m as timestamp)", "cast(x as float)", "cast(encode(s, 'utf-8') as string)", "int(x)", "string(i)", "double(i)", "i::bigint", "cast(m as decimal(5,1))", "cast(n as decimal(10,2))", "cast(x as decimal(5,1))",
+         "cast(-0.05 as string)", "cast(0.5 as string)", "cast(cast(m % 1 as decimal(2,2)) as string)", "cast(y as timestamp)", "cast(ok as decimal(3,3))", "cast(i as timestamp)", "cast(1.5D as timestamp)", "cast(m as timestamp)", "cast(x as float)", "cast(encode(s, 'utf-8') as string)", "int(x)", "string(i)", "double(i)", "i::bigint", "cast(m as decimal(5,1))", "cast(n as decimal(10,2))", "cast(x as decimal(5,1))",
          note="raises for what does not fit; also for texts with years of other than four digits, zones by name, hexadecimal doubles and digits beyond ASCII, which Spark reads; a double is written with the fewest digits that tell it apart, as Java 19 and later do; int(x), string(x) and so on are the same"),
-    _row("try_cast", *(f"try_cast({c} as {t})" for c in "uo" for t in ("int", "bigint", "double", "decimal(10,2)", "boolean")), *(f"try_cast({c} as {t})" for c in "qo" for t in ("date", "timestamp")), "try_cast(x as int)", "try_cast(l as int)", note="null where Spark's cast raises; raises for the texts that only Spark reads"),
+    _row("try_cast", *(f"try_cast({c} as {t})" for c in "uo" for t in ("int", "bigint", "double", "decimal(10,2)", "boolean")), *(f"try_cast({c} as {t})" for c in "qo" for t in ("date", "timestamp")), "try_cast(x as int)", "try_cast(l as int)", "try_cast(1 / j as int)", "try_cast(cast(g as int) as boolean)", note="null where Spark's cast raises; raises for the texts that only Spark reads"),
 )  # fmt: skip

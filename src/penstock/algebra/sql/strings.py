@@ -38,10 +38,8 @@ def _substring(s: Term, start: Term, length: Term | None = None) -> Term:
         end = "" if length is None else f", {max(0, length.value)}"
         return Term(f"substring({s.sql}, {max(1, start.value)}{end})", STRING, closed=True)
     begin = "CASE WHEN {1} > 0 THEN CAST({1} AS BIGINT) - 1 WHEN {1} < 0 THEN length({0}) + {1} ELSE 0 END"
-    if length is None:
-        return fill(
-            f"CASE WHEN {{1}} IS NOT NULL THEN substring({{0}}, greatest({begin}, 0) + 1) END", s, start, type=STRING
-        )
+    # Without a length it is Java's largest, which counts from a start before the text.
+    length = length or Term("2147483647", INT, 2147483647)
     template = (
         f"CASE WHEN {{1}} IS NOT NULL AND {{2}} IS NOT NULL THEN substring({{0}}, greatest({begin}, 0) + 1,"
         f" greatest({begin} + {{2}} - greatest({begin}, 0), 0)) END"
@@ -113,7 +111,7 @@ def _levenshtein(a: Term, b: Term) -> Term:
 def _split_part(s: Term, mark: Term, n: Term) -> Term:
     fails = raising("split_part(…) counts from 1, or from -1 at the end", STRING)
     template = (
-        f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {{2}} = 0 THEN {fails} WHEN {{1}} = '' THEN CASE WHEN abs({{2}}) = 1 THEN {{0}} ELSE '' END"
+        f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL WHEN {{2}} = 0 THEN {fails} WHEN {{1}} = '' THEN CASE WHEN {{2}} IN (1, -1) THEN {{0}} ELSE '' END"
         " ELSE split_part({0}, {1}, {2}) END"
     )
     return fill(template, s, mark, n, type=STRING)
@@ -166,7 +164,8 @@ def _regexp_count(s: Term, pattern: Term) -> Term:
 
 def _regexp_substr(s: Term, pattern: Term) -> Term:
     regex = _regex(pattern)
-    template = "CASE WHEN regexp_matches({0}, {1}) THEN regexp_extract({0}, {1}) END"
+    # An empty match is none, in Spark too.
+    template = "nullif(regexp_extract({0}, {1}), '')"
     return fill(guarded(template, regex.ascii_only, STRING), s, text(regex.pattern), type=STRING)
 
 
@@ -252,6 +251,8 @@ def _format(pattern: Term, *values: Term) -> Term:
             pad = "rpad" if left else "lpad"
             plain = f"{pad}({plain}, CAST(greatest({width}, length({plain})) AS INTEGER), ' ')"
         out.append(plain)
+    if used < len(values):
+        raise Unfit(f"'{pattern.value}' has places for {used} of {len(values)} values", "write %s for each")
     rest = pattern.value[end:]
     if rest or not out:
         out.append(text(rest).sql)
@@ -335,12 +336,12 @@ STRINGS: tuple[Function, ...] = (
         tried=("concat_ws('-', s, r)", "concat_ws(', ', s, null, i)"),
     ),
     *function(
-        "substring substr mid",
+        "substring substr",
         "strings",
         ("string, int, int?", STRING, _substring),
         tried=tuple(f"substring(s, {n})" for n in (-9, -2, 0, 1, 2, 9))
         + tuple(f"substring(s, {n}, {k})" for n in (-9, -2, 0, 2) for k in (-1, 0, 1, 8))
-        + ("substring(s from 2 for 1)", "substr(s, 2, 2)"),
+        + ("substring(s from 2 for 1)", "substr(s, 2, 2)", "substring(s, j)", "substring(s, j, 2)"),
     ),
     *function(
         "left",
@@ -459,6 +460,7 @@ STRINGS: tuple[Function, ...] = (
             "split_part(s, 'a', 0)",
             "split_part(s, '', 1)",
             "split_part(s, r, 2)",
+            "split_part(s, r, j)",
         ),
     ),
     *function(
@@ -508,21 +510,21 @@ STRINGS: tuple[Function, ...] = (
             "format_string('%s %s', ok, i)",
         ),
     ),
-    *function("md5", "hashes", ("string", STRING, "md5({0})"), ("binary", STRING, "md5({0})")),
-    *function("sha1 sha", "hashes", ("string", STRING, "sha1({0})"), ("binary", STRING, "sha1({0})")),
+    *function("md5", "hashes", ("text", STRING, "md5({0})"), ("binary", STRING, "md5({0})")),
+    *function("sha1 sha", "hashes", ("text", STRING, "sha1({0})"), ("binary", STRING, "sha1({0})")),
     *function(
         "sha2",
         "hashes",
-        ("string, int!", STRING, _sha2),
+        ("text, int!", STRING, _sha2),
         ("binary, int!", STRING, _sha2),
         note="of 256 bits",
         tried=("sha2(s, 256)", "sha2(b, 0)"),
     ),
-    *function("hex", "hashes", ("string", STRING, "hex(encode({0}))"), ("binary", STRING, "hex({0})")),
+    *function("hex", "hashes", ("text", STRING, "hex(encode({0}))"), ("binary", STRING, "hex({0})")),
     *function(
         "base64",
         "hashes",
-        ("string", STRING, "base64(encode({0}))"),
+        ("text", STRING, "base64(encode({0}))"),
         ("binary", STRING, "base64({0})"),
         note="as Spark writes it without line breaks",
     ),
@@ -584,7 +586,10 @@ STRINGS: tuple[Function, ...] = (
     ),
     *function("regexp_count", "patterns", ("string, string!", INT, _regexp_count), tried=("regexp_count(s, '[a-z]')",)),
     *function(
-        "regexp_substr", "patterns", ("string, string!", STRING, _regexp_substr), tried=("regexp_substr(s, '[b-z]+')",)
+        "regexp_substr",
+        "patterns",
+        ("string, string!", STRING, _regexp_substr),
+        tried=("regexp_substr(s, '[b-z]+')", "regexp_substr(s, 'b*')"),
     ),
     *function(
         "like",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ _ATOM = re.compile(
     r'"(?:[^"]|"")*"|[0-9.]+(?:e[+-]?[0-9]+)?|\'(?:[^\']|\'\')*\'|[A-Za-z_]\w*\([^()]*\)|TRUE|FALSE|v__\d+'
 )
 
+_ATTRIBUTE = re.compile(r'"(?:[^"]|"")*"|v__\d+')
 _SLOT = re.compile(r"\{(\d)\}")
 
 
@@ -150,6 +152,29 @@ def text(value: str) -> Term:
     return Term(quoted, STRING, value)
 
 
+def attempted(make: Callable[..., Term], *arguments: Term) -> Term:
+    """What `make` makes of its arguments, null where it raises; what the arguments themselves raise, they raise.
+
+    They are computed before, under names: inside TRY their errors would become nulls too.
+
+    >>> attempted(lambda a: forced(a, TINY), Term('"a" + 1', INT)).sql
+    'list_transform(["a" + 1], lambda v__1: TRY(CAST(v__1 AS TINYINT)))[1]'
+    """
+    depth = 1 + max(_depth(a.sql) for a in arguments)
+    inner, bound = [], []
+    for i, argument in enumerate(arguments):
+        if argument.literal or argument.type in (NULL, UNIT) or _ATTRIBUTE.fullmatch(argument.sql):
+            inner.append(argument)
+        else:
+            bound.append((f"v__{depth + i}", argument.sql))
+            inner.append(replace(argument, sql=bound[-1][0]))
+    made = make(*inner)
+    sql = f"TRY({made.sql})"
+    for name, inside in bound:
+        sql = f"list_transform([{inside}], lambda {name}: {sql})[1]"
+    return Term(sql, made.type, closed=True)
+
+
 def raising(reason: str, t: pa.DataType) -> str:
     """SQL that fails with a reason when it is computed, and not before.
 
@@ -205,7 +230,7 @@ def as_decimal_type(term: Term) -> pa.DataType:
     """The decimal type of a number; an integer literal needs no more digits than it has."""
     if is_decimal(term.type):
         return term.type
-    if isinstance(term.value, int) and term.type in INTEGERS:
+    if isinstance(term.value, int) and term.type in (SMALL, INT, BIG):
         return pa.decimal128(len(str(abs(term.value))), 0)
     return pa.decimal128(DIGITS[term.type], 0)
 

@@ -22,6 +22,7 @@ from penstock.algebra.sql.term import (
     STRING,
     Term,
     Unfit,
+    attempted,
     fill,
     forced,
     is_decimal,
@@ -244,7 +245,7 @@ def _trying(make: Callable[..., Term], t: pa.DataType) -> Callable[..., Term]:
             return try_cast(a, t)
         regex, _ = reading(pattern.value)
         raised = make(a, pattern)
-        tried = Term(f"TRY({raised.sql})", t, closed=True)
+        tried = attempted(make, a, pattern)
         odd = "regexp_full_match({0}, {1}) AND NOT regexp_full_match({0}, {2})"
         return fill(
             f"CASE WHEN {odd} THEN {{3}} ELSE {{4}} END", a, text(leniently(regex)), text(regex), raised, tried, type=t
@@ -287,6 +288,8 @@ def _make_date(y: Term, m: Term, d: Term) -> Term:
 def interval(amount: str, unit: str) -> Term:
     """`interval 5 minutes` and the like: a span of months, or of days and less."""
     name = unit_of(unit)
+    if name == "QUARTER":
+        raise Unfit(f"interval '{amount}' {unit} is not there in Spark", "write interval 3 months")
     if not amount.strip().lstrip("+-").isdigit():
         raise Unfit(
             f"interval '{amount}' {unit} is not available", "write a whole number of one unit: interval 5 minutes"

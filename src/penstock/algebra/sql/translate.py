@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 
@@ -27,11 +28,14 @@ from penstock.algebra.sql.term import (
     INT,
     INTEGERS,
     NULL,
+    SMALL,
     STRING,
     TEXTS,
+    TINY,
     UNIT,
     Term,
     Unfit,
+    duck,
     fill,
     one,
     raising,
@@ -45,6 +49,7 @@ from penstock.errors import UserError, did_you_mean
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
 _COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _BITWISE = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+_CONDITIONS = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
 _OPERATORS = frozenset([*_ARITHMETIC, *_COMPARISONS, *_BITWISE, exp.And, exp.Or])
 #: What a node may say beside its operands. Anything else is a part of the grammar whose meaning is not known here.
 _PLAIN = frozenset(["this", "expression", "expressions"])
@@ -108,6 +113,7 @@ class Translator:
         if kind in _ARITHMETIC:
             return self.chain(node, kind, lambda a, b: arithmetic(_ARITHMETIC[kind], a, b))
         if kind in _COMPARISONS:
+            self.apart(node)
             return compare.compared(_COMPARISONS[kind], self.term(node.this), self.term(node.expression))
         if kind in (exp.And, exp.Or):
             return self.decided(node, kind)
@@ -125,6 +131,12 @@ class Translator:
             sides.append(node.expression)
             node = node.this
         return reduce(join, (self.term(side) for side in reversed(sides)), self.term(node))
+
+    def apart(self, node: exp.Expr) -> None:
+        """Refuse a comparison beside another condition: Spark's order of reading them is not SQL's usual one."""
+        right = type(node.expression) in _COMPARISONS
+        if right or any(isinstance(side, _CONDITIONS) for side in (node.this, node.expression)):
+            raise Unfit(f"{_COMPARISONS[type(node)]} beside another condition", "write parentheses around one of them")
 
     def decided(self, node: exp.Expr, kind: type) -> Term:
         """AND and OR, asked from left to right where a side can fail, as Spark asks: the left may settle it."""
@@ -177,7 +189,7 @@ class Translator:
             if not isinstance(unit, exp.Column) or unit.table:
                 raise Unfit(f"'{unit.sql('spark')}' is not a unit of time", f"write {name}(DAY, …)")
             first = [Term("", UNIT, unit.name)]
-        return table[name].apply([*first, *(self.term(a) for a in arguments)])
+        return computed(table[name].apply([*first, *(self.term(a) for a in arguments)]))
 
     def literal(self, node: exp.Expr) -> Term:
         if node.is_string:
@@ -194,17 +206,20 @@ class Translator:
 
     def cast(self, node: exp.Expr) -> Term:
         t = self.type_of(node)
-        if isinstance(node.this, exp.Literal) and not node.this.is_string and not isinstance(node, exp.TryCast):
-            return self.suffixed(node.this.name, t) or cast(self.term(node.this), t)
-        made = try_cast if isinstance(node, exp.TryCast) else cast
-        return made(self.term(node.this), t)
+        written = node.this if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast) else None
+        if written and not written.is_string and (made := self.suffixed(written.name, t)):
+            return made
+        make = try_cast if isinstance(node, exp.TryCast) else cast
+        return computed(make(self.term(node.this), t))
 
     def suffixed(self, written: str, t: pa.DataType) -> Term | None:
         """`1L`, `1.5D`: sqlglot makes casts of them; a literal they stay."""
         if t == DOUBLE and re.fullmatch(r"[\d.eE+-]+", written):
             return real(float(written))
-        if t == BIG and re.fullmatch(r"\d{1,18}", written):
-            return Term(f"CAST({written} AS BIGINT)", BIG, int(written), closed=True)
+        suffix = {BIG: "l", SMALL: "s", TINY: "y"}.get(t)
+        digits = re.fullmatch(r"\d{1,18}", written)
+        if digits and suffix and re.search(rf"(?<![\w.]){re.escape(written)}{suffix}(?!\w)", self.text, re.IGNORECASE):
+            return Term(f"CAST({written} AS {duck(t)})", t, int(written), closed=True)
         return None
 
     def type_of(self, node: exp.Expr) -> pa.DataType:
@@ -295,6 +310,10 @@ class Translator:
 
     def concat(self, node: exp.Expr) -> Term:
         parts = node.expressions or [node.this, node.expression]
+        if isinstance(node, exp.DPipe) and (
+            isinstance(node.expression, exp.Add | exp.Sub) or any(type(p) in _BITWISE for p in parts)
+        ):
+            raise Unfit("|| beside another operator", "write parentheses around one of them")
         if all(isinstance(p, exp.Literal) and p.is_string for p in parts):
             return text("".join(p.name for p in parts))
         return functions()["concat"].apply([self.term(p) for p in parts])
@@ -335,6 +354,11 @@ class Translator:
             f"{self.where}: '{shown_ if len(shown_) < 60 else what}' in '{self.text}' is not available",
             hint="docs/functions.md lists the operators and functions there are",
         )
+
+
+def computed(term: Term) -> Term:
+    """The term as one that is computed: of a literal Spark counts the digits, of what is computed it does not."""
+    return replace(term, value=None) if isinstance(term.value, int) else term
 
 
 def whole(value: int) -> Term:
@@ -397,7 +421,11 @@ _HANDLERS: dict[type, Callable[[Translator, exp.Expr], Term]] = {
     exp.Interval: Translator.interval,
     exp.Extract: lambda t, n: extract(n.this.name.upper(), t.term(n.expression)),
     exp.Paren: lambda t, n: t.term(n.this),
-    exp.Neg: lambda t, n: negative(t.term(n.this)),
+    exp.Neg: lambda t, n: (
+        computed(negative(computed(t.term(n.this))))
+        if isinstance(n.this, exp.Paren | exp.Neg)
+        else negative(t.term(n.this))
+    ),
     exp.Not: lambda t, n: Term(f"NOT {compare.condition(t.term(n.this)).inner}", BOOLEAN),
     exp.BitwiseNot: lambda t, n: bit_not(t.term(n.this)),
     exp.NullSafeEQ: lambda t, n: same(t.term(n.this), t.term(n.expression)),
