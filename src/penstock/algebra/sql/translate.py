@@ -177,7 +177,7 @@ class Translator:
         if name in ("unix_timestamp", "to_unix_timestamp") and not arguments:
             raise refusal("now", self.text.replace("now", name), self.where)
         if name in _CASTS and len(arguments) == 1:
-            return cast(self.term(arguments[0]), parse_type(name))
+            return computed(cast(self.term(arguments[0]), parse_type(name)))
         if name not in table:
             raise refusal(name, self.text, self.where)
         for argument in arguments:
