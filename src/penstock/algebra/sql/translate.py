@@ -113,7 +113,7 @@ class Translator:
         if kind in _ARITHMETIC:
             return self.chain(node, kind, lambda a, b: arithmetic(_ARITHMETIC[kind], a, b))
         if kind in _COMPARISONS:
-            self.apart(node)
+            self.apart(node, _COMPARISONS[kind])
             return compare.compared(_COMPARISONS[kind], self.term(node.this), self.term(node.expression))
         if kind in (exp.And, exp.Or):
             return self.decided(node, kind)
@@ -132,11 +132,11 @@ class Translator:
             node = node.this
         return reduce(join, (self.term(side) for side in reversed(sides)), self.term(node))
 
-    def apart(self, node: exp.Expr) -> None:
+    def apart(self, node: exp.Expr, operator: str) -> None:
         """Refuse a comparison beside another condition: Spark's order of reading them is not SQL's usual one."""
         right = type(node.expression) in _COMPARISONS
         if right or any(isinstance(side, _CONDITIONS) for side in (node.this, node.expression)):
-            raise Unfit(f"{_COMPARISONS[type(node)]} beside another condition", "write parentheses around one of them")
+            raise Unfit(f"{operator} beside another condition", "write parentheses around one of them")
 
     def decided(self, node: exp.Expr, kind: type) -> Term:
         """AND and OR, asked from left to right where a side can fail, as Spark asks: the left may settle it."""
