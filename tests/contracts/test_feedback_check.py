@@ -279,7 +279,9 @@ def hold(query: Query, life: Life, feedback: Feedback, *, exactly: bool = True) 
         run.live(BEFORE)
         kept = [f for f in found if f.fate == "stays" and exactly]
         wrong = [f"{f.place} does not keep {f.pattern}" for f in kept if not is_there(run, f)]
-        for number in range(BEFORE + 1, BEFORE + AFTER):
+        # Time that is told twenty rows later, at two rows a generation, is told ten generations later.
+        later = 12 if any(feed.time == "rows" for feed in query.feeds) else 0
+        for number in range(BEFORE + 1, BEFORE + AFTER + later):
             run.live(number)
         for each in found:
             if each.fate == "goes" and is_there(run, each):
