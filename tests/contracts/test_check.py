@@ -387,3 +387,13 @@ def test_results_that_wait_for_what_nobody_declared_are_not_called_sure(few: str
     assert report.safe and report.verdict.startswith("safe if the data says enough")
     if few != "all":
         assert s.scheme(k="value").group_by("k").agg(n="count(*)").check().findings[-1].mark == "✓"
+
+
+@pytest.mark.parametrize("how", ["right", "rows"])
+def test_unmatched_rows_that_wait_for_what_nobody_declared_are_not_called_sure(how: str) -> None:
+    """Also where the join is unsafe for another reason."""
+    s = ps.stream("s", "ts int, k int", time="ts").punctuated()
+    t = ps.stream("t", "ts int, k int", time="ts").disorder(5)
+    join = s.join(t, "k", "right") if how == "right" else s.join(t, "k", rows=2)
+    last = join.check().findings[-1]
+    assert (last.mark, last.state, last.output) == ("✗", "unbounded", "as the data says")

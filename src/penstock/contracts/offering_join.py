@@ -64,6 +64,7 @@ def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
     why: list[str] = []
     needs: list[str] = []
     state: State = "bounded"
+    output: Output = "complete"
     for time, flow, name in zip(operator.times, below, names, strict=True):
         up_to: Tags = frozenset({(time, "+")})
         ready.append({t: a for t, a in flow.promised.items() if t == up_to})
@@ -71,6 +72,7 @@ def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
             continue
         if flow.open:
             state = "as the data says" if state == "bounded" else state
+            output = "as the data says"
             why.append(f"rows take their places on what the data says in {name}")
         else:
             state = "unbounded"
@@ -115,7 +117,7 @@ def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
     safe = state != "unbounded" and not held
     return Verdict(
         state,
-        "held back" if held else "complete",
+        "held back" if held else output if state == "unbounded" else "complete",
         flow,
         tuple(why),
         tuple(dict.fromkeys(needs)),
@@ -185,8 +187,13 @@ def _judge(
     ):
         needs.append('or partners that are near in time: join(…, within="1 h"), and time up to from both')
     state: State = next((s for s in ("unbounded", "as the data says") if s in fates), "bounded")
-    waits = [k for k in preserved if fates[k] == "unbounded"]
-    output: Output = "held back" if waits else "complete" if preserved else "at once"
+    # Rows that may have no partner wait until they leave: whatever becomes of the others, they come as that is told.
+    waiting = [fates[k] for k in preserved]
+    output: Output = "complete" if preserved else "at once"
+    if "unbounded" in waiting:
+        output = "held back"
+    elif state == "unbounded" and "as the data says" in waiting:
+        output = "as the data says"
     promised = least(
         entry for k in ports for entry in _lifted(meeting, below, settled[k], k, preserved, padded).items()
     )
