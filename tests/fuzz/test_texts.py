@@ -7,7 +7,7 @@ import random
 import resource
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -158,5 +158,7 @@ def test_five_thousand_texts(home: Path, kind: str) -> None:
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_a_hundred_thousand_texts(home: Path, kind: str) -> None:
-    search(kind, 1_000, 100_000 // len(EXAMPLES) + 1, home)
+def test_a_hundred_thousand_texts(home: Path, kind: str, tried: Callable[[str], None]) -> None:
+    count = 100_000 // len(EXAMPLES) + 1
+    search(kind, 1_000, count, home)
+    tried(f"{count:,} texts")
