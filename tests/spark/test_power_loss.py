@@ -203,7 +203,7 @@ def test_nothing_is_lost_or_doubled_when_the_power_goes(name: str, undisturbed: 
 @pytest.mark.parametrize("name", QUERIES)
 def test_fuzz_power_loss(name: str, undisturbed: Undisturbed, tried: Callable[[str], None]) -> None:
     points = 0
-    for seed in range(100, 160):
+    for seed in range(100, 120):
         points += len(attempt(name, undisturbed, seed, cuts=12))
     tried(f"{points:,} power cuts")
 
