@@ -31,6 +31,8 @@ def usable(
     if not can_fall_back(checkpoint, newest, found.name):
         raise found
     assert before is not None
+    # What looks damaged to a writer that was replaced while it slept has been retired by the one that replaced it.
+    checkpoint.guard()
     checkpoint.warnings.append(f"{found.message}: epoch {newest.epoch} is run again")
     for name, target in targets.items():
         target.withdraw([o for o in newest.outputs if o.sink == name])
