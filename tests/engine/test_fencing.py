@@ -172,6 +172,8 @@ def every(monkeypatch: pytest.MonkeyPatch, home: Path, sink: str, overlap: bool,
     tried = 0
     for index, name in enumerate(names):
         vital = name.startswith(("commit", "sweep", "copied", "publish")) and "00003" not in name
+        # The next plan is written while an epoch merges: whoever sleeps there wakes up amid what others have retired.
+        vital = vital or name == "write epochs/000003.plan.json"
         if index % stride and not vital:
             continue
         place = home / str(index + 1)
