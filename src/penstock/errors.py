@@ -63,6 +63,10 @@ class OverflowingError(FailingError):
     """A number too large for its type. A wrong number is never delivered instead."""
 
 
+class UnknownOperatorError(PenstockError):
+    """An operator that some part of Penstock was never taught: a defect, and never a reason to guess."""
+
+
 class CheckpointError(PenstockError):
     """A checkpoint that cannot be used: corrupt, incomplete, locked, or of another plan or version."""
 

@@ -20,6 +20,7 @@ import penstock as ps
 from penstock.algebra.operator import Sink
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
+from penstock.algebra.types import value_to_json
 from penstock.engine import epoch
 from penstock.engine.answers import AS_OF, PARTIAL, answers
 from penstock.engine.checkpoint import Checkpoint, EpochPlan
@@ -28,6 +29,7 @@ from penstock.engine.epoch import Driver
 from penstock.engine.settings import Settings
 from penstock.engine.sink import MemoryTarget, memory
 from penstock.engine.sink.target import FileTarget
+from penstock.engine.source.letter import FAILED
 from penstock.engine.storage import Storage
 from penstock.portal.testing import local_session
 from penstock.reference.interpret import Run, Step, interpret
@@ -42,10 +44,11 @@ _HOME = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 @dataclass
 class Outcome:
-    """What a back end made of a case. Letters are (stream, reason, id)."""
+    """What a back end made of a case. Letters are (stream, reason, id); of those that failed, what they show."""
 
     rows: list[Row]
     letters: list[tuple[str, str, Any]]
+    shown: list[str] = field(default_factory=list)
     state: int = 0
     epochs: dict[int, list[Row]] = field(default_factory=dict)
     punctuations: dict[int, tuple[Pattern, ...]] = field(default_factory=dict)
@@ -62,7 +65,12 @@ def on_reference(case: Case) -> Outcome:
     for node, items in result.streams.items():
         assert not breaches(items), f"{node} breaks its word"
     letters = sorted(((d.source, d.kind, d.row.get("id")) for d in result.dead_letters), key=repr)
-    return Outcome(events(result.outputs), letters, sum(len(s) for s in result.states.values()))
+    shown = sorted(_event(d.source, d.row) for d in result.dead_letters if d.kind == FAILED)
+    return Outcome(events(result.outputs), letters, shown, sum(len(s) for s in result.states.values()))
+
+
+def _event(stream: str, row: Mapping[str, Any]) -> str:
+    return f"{stream} {json.dumps({name: value_to_json(row[name]) for name in sorted(row)})}"
 
 
 class _Marked(Run):
@@ -142,7 +150,7 @@ def _on_engine(case: Case, cut: Cut, spark: Any, said: Said, change: Change) -> 
                 finally:
                     driver.close()
         found.rows = target.rows()
-        found.letters = _letters(home)
+        found.letters, found.shown = _letters(home)
         found.state = len(driver.manifest.units)
         found.guards = driver.feedback.guards.size
         found.saved = dict(driver.manifest.totals.get("saved", {}))
@@ -187,9 +195,11 @@ def _driver(
     return Driver(plan, spark, checkpoint, bound, Settings(**cut.settings), bounded=True)
 
 
-def _letters(home: Path) -> list[tuple[str, str, Any]]:
+def _letters(home: Path) -> tuple[list[tuple[str, str, Any]], list[str]]:
     found = [r for p in (home / "checkpoint" / "dead_letters").glob("part-*") for r in pq.read_table(p).to_pylist()]
-    return sorted(((r["stream"], r["reason"], json.loads(r["event"]).get("id")) for r in found), key=repr)
+    letters = [(r["stream"], r["reason"], json.loads(r["event"]).get("id")) for r in found]
+    shown = [_event(r["stream"], json.loads(r["event"])) for r in found if r["reason"] == FAILED]
+    return sorted(letters, key=repr), sorted(shown)
 
 
 def same(left: Any, right: Any, tolerance: float = 1e-12, absolute: float = 0.0) -> bool:

@@ -60,6 +60,8 @@ def drawn_pattern(schema: Schema, rows: Sequence[dict[str, Any]], random: Random
     """A pattern that matches some of these results, and if one is found soon not all of them."""
     for _ in range(9):
         pattern = _near(schema, rows, random)
+        if pattern.is_empty:  # as [4, 4) is: to say so is a mistake
+            pattern = Pattern.all(schema)
         if 0 < sum(map(pattern.matches_row, rows)) < max(2, len(rows)):
             break
     return pattern

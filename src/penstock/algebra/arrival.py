@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.algebra.operator import Bucket, Limit, Operator, OrderBy, Pace, Source
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Instrument,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Top,
+    Union,
+    unknown,
+)
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Bounds, Declared, Domain, EndOfSource, Expected, Promise
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow
 
 
@@ -25,9 +44,19 @@ def in_any_order(promises: Sequence[Promise]) -> bool:
 
 def heeds_order(operator: Operator) -> bool:
     """Whether another order of the same events gives other results."""
-    if isinstance(operator, Bucket):
-        return isinstance(operator.window, CountWindow)
-    return isinstance(operator, Limit | Pace) or (isinstance(operator, OrderBy) and operator.slack is not None)
+    match operator:
+        case Limit() | Pace():
+            return True
+        case Bucket():
+            return isinstance(operator.window, CountWindow)
+        case OrderBy():
+            return operator.slack is not None
+        case Source() | Select() | Project() | Map() | TableJoin() | Union() | Instrument() | Sink():
+            return False
+        case Aggregate() | Distinct() | Top() | Join() | MultiJoin():
+            return False
+        case _:
+            raise unknown(operator, "whether it heeds the order of events")
 
 
 def order_matters(plan: Plan, node_id: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.algebra.feedback import Feedback, Intent
-from penstock.algebra.join import Join, JoinKind
+from penstock.algebra.join import Join, JoinKind, MultiJoin
 from penstock.algebra.meet import Meeting
 from penstock.algebra.operator import (
     Aggregate,
@@ -23,16 +23,23 @@ from penstock.algebra.operator import (
     Distinct,
     Instrument,
     Limit,
+    Map,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Select,
+    Sink,
+    Source,
     Top,
+    Union,
+    unknown,
 )
 from penstock.algebra.orders import Answer
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.punctuation import PunctuationSet
 from penstock.algebra.restriction import OneOf, Range, Restriction, between, equal, restriction_from_json
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import TimeWindow
 
 #: The inputs whose rows leave no trace when they find no partner.
@@ -147,6 +154,8 @@ def window_behind(operator: Operator, name: str) -> TimeWindow | None:
                 return None
             case Select() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Bucket() | Aggregate():
                 pass
-            case _:
+            case Source() | Map() | TableJoin() | Union() | Pace() | Join() | MultiJoin() | Sink():
                 return None
+            case _:
+                raise unknown(operator, "which window an attribute is the label of")
         (operator,) = operator.inputs

@@ -14,7 +14,26 @@ from typing import Any, Protocol
 
 from penstock.algebra.arrival import order_matters
 from penstock.algebra.feedback import RECORDS, Feedback, Intent
-from penstock.algebra.operator import Bucket, Impute, Instrument, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Impute,
+    Instrument,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Top,
+    Union,
+    unknown,
+)
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.respond import respond
@@ -203,9 +222,15 @@ def is_exact(operator: Operator, pattern: Pattern) -> bool:
 
     Then, if those before it have taken the feedback, the operator need not look again.
     """
-    if isinstance(operator, Bucket):
-        return operator.window.label not in pattern.restricted
-    return isinstance(operator, Select | Project | Union | Map | TableJoin | Instrument)
+    match operator:
+        case Bucket():
+            return operator.window.label not in pattern.restricted
+        case Select() | Project() | Union() | Map() | TableJoin() | Instrument():
+            return True
+        case Source() | Pace() | Aggregate() | Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin() | Sink():
+            return False
+        case _:
+            raise unknown(operator, "whether what it passes on says all that it was told")
 
 
 def root_of(plan: Plan) -> str:

@@ -25,6 +25,7 @@ from penstock.algebra.operator import (
     Source,
     Top,
     Union,
+    unknown,
 )
 from penstock.algebra.restriction import Restriction, one_of, values_of
 from penstock.algebra.source import Domain
@@ -88,7 +89,7 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
         case MultiJoin():
             return _taken(operator.columns, below, frozenset())
         case _:
-            return {}
+            raise unknown(operator, "which values its attributes can take")
 
 
 def _declared(source: Source) -> dict[str, Restriction]:

@@ -19,15 +19,19 @@ from penstock.algebra.operator import (
     Bucket,
     Distinct,
     Impute,
+    Instrument,
     Limit,
     Map,
     Operator,
     OrderBy,
     Pace,
     Project,
+    Select,
+    Sink,
     Source,
     Top,
     Union,
+    unknown,
 )
 from penstock.algebra.source import (
     Adaptive,
@@ -42,6 +46,7 @@ from penstock.algebra.source import (
     WhenAll,
     WithinRows,
 )
+from penstock.algebra.table import TableJoin
 from penstock.algebra.through import ending
 from penstock.algebra.window import CountWindow
 
@@ -131,8 +136,12 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
                 lines = _rows_join_lines(j, below)
             case Join() | MultiJoin() as j:
                 lines = _join_lines(j, below, node.inputs)
-            case _:
+            case Source() | Select() | Project() | Map() | TableJoin() | Union() | Pace() | Instrument() | Bucket():
                 continue
+            case Limit() | Sink():
+                continue
+            case other:
+                raise unknown(other, "on which punctuation it releases what it keeps")
         found[node.id] = lines
     return found
 
@@ -183,8 +192,10 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return _behind_rows_join(operator, below)
         case Join() | MultiJoin():
             return _behind_join(operator, below)
-        case _:  # Whoever lets events pass or drops them lets every punctuation pass.
-            return below[0]
+        case Select() | TableJoin() | Distinct() | Instrument() | Sink():
+            return below[0]  # Whoever lets events pass or drops them lets every punctuation pass.
+        case _:
+            raise unknown(operator, "which punctuation it gives")
 
 
 def _promised(promise: Promise) -> list[Form]:

@@ -11,7 +11,25 @@ from dataclasses import dataclass
 from math import gcd
 
 from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Pace, Project, Source, Union
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Instrument,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Top,
+    Union,
+    unknown,
+)
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import LandmarkWindow, TimeWindow
 
 
@@ -78,10 +96,10 @@ def _behind(operator: Operator, below: Sequence[Grids]) -> dict[str, Grid]:
                 for c in operator.columns
                 if all(n in below[side] for side, n in c.origins)
             }
-        case _ if len(below) == 1:
+        case Select() | TableJoin() | Bucket() | Distinct() | OrderBy() | Limit() | Top() | Instrument() | Sink():
             return {n: grid for n, grid in below[0].items() if n in operator.schema}
         case _:
-            return {}
+            raise unknown(operator, "which of its attributes are labels of windows")
 
 
 def _both(grids: Iterable[Grid]) -> Grid:

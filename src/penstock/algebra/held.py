@@ -6,7 +6,26 @@ from typing import Any
 
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.meet import meeting_of
-from penstock.algebra.operator import Aggregate, Bucket, Distinct, Impute, Limit, Operator, OrderBy, Top
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Impute,
+    Instrument,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Top,
+    Union,
+    unknown,
+)
+from penstock.algebra.table import TableJoin
 
 
 def held_for(operator: Operator) -> dict[str, Any] | None:
@@ -40,5 +59,9 @@ def held_for(operator: Operator) -> dict[str, Any] | None:
             return {"kind": "order", "by": [n for n, _ in operator.by]}
         case Distinct() | Impute() | Limit():
             return {"kind": operator.kind}
-        case _:
+        case (
+            Source() | Select() | Project() | Map() | TableJoin() | Union() | Pace() | Instrument() | Bucket() | Sink()
+        ):
             return None
+        case _:
+            raise unknown(operator, "what it holds state for")

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.algebra.operator import Bucket, Impute, Instrument, Map, Operator, Project, Select, Source, Union
+from penstock.algebra.at_once import passes_at_once
 from penstock.algebra.table import TableJoin
-
-
-def passes_at_once(operator: Operator) -> bool:
-    """Whether an event that comes to the operator leaves it in the same epoch, or never."""
-    known = Source | Select | Project | Map | TableJoin | Union | Bucket | Instrument
-    return isinstance(operator, known) and not isinstance(operator, Impute)
 
 
 def obstacle(operator: TableJoin) -> str:
     """Why nothing can be said of the keys of a lookup; empty if something can.
 
+    >>> from penstock.algebra.operator import Source
     >>> from penstock.algebra.schema import Schema
     >>> from penstock.algebra.table import lookup, table
     >>> cars = Source((), Schema.parse("ts int, segment int", "ts"), name="cars")

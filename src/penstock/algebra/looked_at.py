@@ -7,7 +7,24 @@ find out, so it is decided here, from the plan alone.
 from __future__ import annotations
 
 from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.operator import Aggregate, Bucket, Operator, Project, Select, Union
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Instrument,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Top,
+    Union,
+    carried,
+    unknown,
+)
 from penstock.algebra.plan import Plan
 from penstock.algebra.table import TableJoin
 
@@ -29,6 +46,32 @@ def looked_at(plan: Plan) -> dict[str, frozenset[str]]:
                 if name == node.id:
                     wanted |= _reads(consumer.operator, port, found[consumer.id])
         found[node.id] = frozenset(wanted & set(node.operator.schema.names))
+    return found
+
+
+def computed(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """By operator, the attributes of its output that have a value: all but those that nobody looks at.
+
+    What is only passed on has one although nobody looks at it.
+
+    >>> import penstock as ps
+    >>> s = ps.stream("s", "a int, b string").select("a", "b", c="cast(b as int)").where("a > 3").select("a")
+    >>> computed(s.plan)["select-1"]
+    ('a', 'b')
+    """
+    wanted = looked_at(plan)
+    found: dict[str, tuple[str, ...]] = {}
+    for node in plan.nodes:
+        names = node.operator.schema.names
+        below = [set(found[i]) for i in node.inputs]
+        match node.operator:
+            case Project(columns=columns):
+                made = {name for name, e in columns if name in wanted[node.id] or carried(e) in below[0]}
+                names = tuple(n for n in names if n in made)
+            case Select() | Instrument() | Bucket() | Union():
+                lost = {n for i, had in zip(node.inputs, below) for n in set(plan[i].operator.schema.names) - had}
+                names = tuple(n for n in names if n not in lost)
+        found[node.id] = names
     return found
 
 
@@ -57,7 +100,9 @@ def _reads(operator: Operator, port: int, wanted: frozenset[str]) -> set[str]:
             read = {*operator.keys[port], *(a for c in operator.columns for side, a in c.origins if side == port)}
             time = operator.times[port]
             return read if time is None else read | {time}
-        case Union() if type(operator) is Union:
+        case Union():
             return set(wanted)
-        case _:
+        case Map() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Join() | Sink():
             return set(operator.inputs[port].schema.names)
+        case _:
+            raise unknown(operator, "which attributes it looks at")

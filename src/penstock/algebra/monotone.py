@@ -22,14 +22,19 @@ from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
+    Instrument,
+    Limit,
     Map,
     Operator,
     OrderBy,
+    Pace,
     Project,
     Select,
     Sink,
     Source,
+    Top,
     Union,
+    unknown,
 )
 from penstock.algebra.restriction import Restriction
 from penstock.algebra.source import Bounds
@@ -96,7 +101,7 @@ def is_never_negative(operator: Operator, name: str) -> bool:
             bounds = [p.low for p in operator.promises if isinstance(p, Bounds) and p.attribute == name]
             number = not (pa.types.is_timestamp(t := operator.schema.type_of(name)) or pa.types.is_date(t))
             return number and any(low is not None and low >= 0 for low in bounds)
-        case Select() | Distinct() | OrderBy() | Sink() | Bucket() | TableJoin():
+        case Select() | TableJoin() | Bucket() | Distinct() | OrderBy() | Limit() | Top() | Instrument() | Sink():
             below = operator.inputs[0]
             return name in below.schema and is_never_negative(below, name)
         case Project():
@@ -104,7 +109,7 @@ def is_never_negative(operator: Operator, name: str) -> bool:
             return bool(old) and is_never_negative(operator.inputs[0], old[0])
         case Map():
             return name in operator.keeps and is_never_negative(operator.inputs[0], name)
-        case Union():
+        case Union() | Pace():
             return all(is_never_negative(i, name) for i in operator.inputs)
         case Join() | MultiJoin():
             (column,) = (c for c in operator.columns if c.name == name)
@@ -116,4 +121,4 @@ def is_never_negative(operator: Operator, name: str) -> bool:
             call = _only_call(made.text)
             return call is not None and call.name.lower() in ("count", "count_if")
         case _:
-            return False
+            raise unknown(operator, "whether an attribute is ever negative")

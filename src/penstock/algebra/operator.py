@@ -15,6 +15,7 @@ from pyarrow.types import is_date, is_timestamp
 from penstock.algebra.duration import format_duration
 from penstock.algebra.feedback import Switches
 from penstock.algebra.source import Adaptive, After, Ahead, Disorder, Every, OnViolation, Promise, Reader
+from penstock.errors import UnknownOperatorError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,17 @@ class Operator:
     def detail(self) -> str:
         """What this operator does, in a few words, for `explain`."""
         return ""
+
+
+def unknown(operator: Operator, asked: str) -> UnknownOperatorError:
+    """What to raise where an operator is of a kind that nobody has thought of: any answer would be a guess.
+
+    >>> from penstock.algebra.schema import Schema
+    >>> print(unknown(Operator((), Schema.parse("a int")), "what it keeps"))
+    operator 'operator' (Operator) is not known here: what it keeps. Hint: add its case
+    """
+    what = f"operator '{operator.kind}' ({type(operator).__name__}) is not known here: {asked}"
+    return UnknownOperatorError(what, hint="add its case")
 
 
 @dataclass(frozen=True, eq=False)

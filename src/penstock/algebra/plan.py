@@ -15,8 +15,26 @@ from typing import Any
 from penstock.algebra.forecast import forecast, releases
 from penstock.algebra.held import held_for
 from penstock.algebra.join import Join, MultiJoin, Taken
-from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Instrument,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Top,
+    Union,
+    unknown,
+)
 from penstock.algebra.source import Ahead, Declared, Expected, Files, Generated, Reader
+from penstock.algebra.table import TableJoin
 from penstock.algebra.tree import Box, draw
 from penstock.errors import UserError
 
@@ -148,8 +166,10 @@ def definition(operator: Operator) -> str:
         case MultiJoin():
             inputs = [f"input {k + 1}" for k in range(len(operator.inputs))]
             return f"{operator.meaning}; {_origins(operator.columns, inputs)}"
-        case _:
+        case TableJoin() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Sink():
             return operator.detail
+        case _:
+            raise unknown(operator, "which part of it decides its results")
 
 
 def _origins(columns: Sequence[Taken], inputs: Sequence[str]) -> str:

@@ -33,16 +33,22 @@ from penstock.algebra.operator import (
     Impute,
     Instrument,
     Limit,
+    Map,
     Operator,
     OrderBy,
     Pace,
     Project,
+    Select,
+    Sink,
+    Source,
     Top,
     Union,
+    unknown,
 )
 from penstock.algebra.orders import Answer, Orders
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Plan
+from penstock.algebra.table import TableJoin
 from penstock.algebra.through import ending, through
 
 Punctuations = dict[str, tuple[Pattern, ...]]
@@ -124,9 +130,20 @@ class Propagation:
 
 def _is_heard(plan: Plan, node_id: str) -> bool:
     """Whether someone further down does anything with punctuation."""
-    consumers = plan.consumers(node_id)
-    keeping = (Aggregate, Distinct, OrderBy, Top, Join, MultiJoin)
-    return any(isinstance(c.operator, keeping) or _is_heard(plan, c.id) for c in consumers)
+    return any(hears(c.operator) or _is_heard(plan, c.id) for c in plan.consumers(node_id))
+
+
+def hears(operator: Operator) -> bool:
+    """Whether an operator itself does anything with punctuation, but pass it on."""
+    match operator:
+        case Aggregate() | Distinct() | OrderBy() | Top() | Join() | MultiJoin():
+            return True
+        case Source() | Select() | Project() | Map() | TableJoin() | Union() | Pace() | Instrument() | Bucket():
+            return False
+        case Limit() | Sink():
+            return False
+        case _:
+            raise unknown(operator, "whether it listens to punctuation")
 
 
 def paced(plan: Plan) -> frozenset[str]:
@@ -167,8 +184,10 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
             return JoinBehaviour(operator, asks=heard) if operator.rows is None else RowsJoinBehaviour(operator)
         case MultiJoin():
             return JoinBehaviour(operator, asks=heard)
+        case Source() | Select() | Map() | TableJoin() | Sink():
+            return None  # What becomes of one punctuation depends on no other: see `through`.
         case _:
-            return None
+            raise unknown(operator, "how it treats punctuation")
 
 
-__all__ = ["Propagation", "Punctuations", "behaviour_of", "maximal", "paced", "through"]
+__all__ = ["Propagation", "Punctuations", "behaviour_of", "hears", "maximal", "paced", "through"]

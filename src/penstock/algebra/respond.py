@@ -37,6 +37,7 @@ from penstock.algebra.operator import (
     Source,
     Top,
     Union,
+    unknown,
 )
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.respond_aggregate import respond_aggregate
@@ -127,7 +128,7 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
         case Join() | MultiJoin():
             return respond_join(operator, pattern)
         case _:
-            return behind_only(operator, f"nothing is known of what {operator.kind} does to its events")
+            raise unknown(operator, "what it may do about feedback")
 
 
 def behind_only(operator: Operator, why: str) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink
+from penstock.algebra.operator import Aggregate, Bucket, Map, Operator, Project, Select, Sink, unknown
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.table import TableJoin, through_table
 from penstock.algebra.window import LandmarkWindow
@@ -28,7 +28,7 @@ def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
             if pattern.describes(ending(operator)):
                 yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
         case _:
-            raise AssertionError(f"no rule for {operator.kind}")
+            raise unknown(operator, "what becomes of a punctuation without a memory")
 
 
 def ending(operator: Aggregate) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.algebra.aggregation import decompose
+from penstock.algebra.at_once import comes_as_read, finds_several
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
@@ -37,15 +38,19 @@ from penstock.algebra.operator import (
     Impute,
     Instrument,
     Limit,
-    Operator,
+    Map,
     OrderBy,
     Project,
     Select,
+    Sink,
     Source,
     Top,
     Union,
+    unknown,
 )
+from penstock.algebra.operator import Pace as Pacing
 from penstock.algebra.plan import Plan
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow
 from penstock.contracts.bound_join import bound_join, bound_multijoin, bound_rows_join
 from penstock.contracts.flow import Tags
@@ -110,8 +115,10 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
                 bound, pace = bound_join(operator, below, epoch)
             case MultiJoin():
                 bound, pace = bound_multijoin(operator, below, epoch)
-            case _:
+            case Select() | Project() | Map() | TableJoin() | Union() | Pacing() | Instrument() | Bucket() | Sink():
                 bound, pace = Bound(), pace_behind(operator, below)
+            case _:
+                raise unknown(operator, "how many rows it keeps")
         if node.inputs:
             known = measured.get(node.id)
             if known is not None:
@@ -119,8 +126,8 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             elif pace.rate is None and not pace.lacks:
                 pace = replace(pace, lacks=f"the rate of {node.id}, as in bounds(…, rates={{'{node.id}': …}})")
             # Only what gets through is of use behind.
-            unknown = Term(None, Untold(f"when {node.id} passes on what it hears cannot be told"))
-            pace = replace(pace, terms={t: pace.terms.get(t, unknown) for t in verdicts[node.id].behind.promised})
+            untold = Term(None, Untold(f"when {node.id} passes on what it hears cannot be told"))
+            pace = replace(pace, terms={t: pace.terms.get(t, untold) for t in verdicts[node.id].behind.promised})
         if verdicts[node.id].state == "unbounded":
             bound = Bound(None, None, None, None)  # However few keys there are at a time: what has been, stays.
         arriving = [totals[i] for i in node.inputs]
@@ -271,17 +278,13 @@ def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pa
     """
     behind = pace_behind(operator, [below])
     arriving = None if epoch is None else math.ceil(epoch * max(1, len(below.sources)) * below.fan)
-    if arriving is not None and arriving <= operator.budget and _passes_at_once(operator.inputs[0]):
+    source = operator.inputs[0]
+    counted = comes_as_read(source) and not finds_several(source)
+    if arriving is not None and arriving <= operator.budget and counted:
         return _sized(arriving, widths(operator.inputs[0].schema.arrow), 0, (), "one epoch"), behind
     unknown = Term(None, "max_rows, so that no epoch brings more than the budget of a queue")
     lacks = (f"max_rows, so that no epoch brings more than {operator.budget:,}",)
     return Bound(None, None, None, None, lacks=lacks), replace(behind, terms=dict.fromkeys(behind.terms, unknown))
-
-
-def _passes_at_once(operator: Operator) -> bool:
-    """Whether what comes here in an epoch was read in it: an operator that keeps events may give many at once."""
-    passing = isinstance(operator, Source | Select | Project | Bucket | Union | Instrument)
-    return passing and all(_passes_at_once(below) for below in operator.inputs)
 
 
 def _order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:

@@ -17,18 +17,23 @@ from penstock.algebra.operator import (
     Bucket,
     Distinct,
     Impute,
+    Instrument,
     Limit,
     Map,
     Operator,
     OrderBy,
     Pace,
     Project,
+    Select,
+    Sink,
     Source,
     Top,
     Union,
+    unknown,
 )
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import After, InBand, Once, WhenAll
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import CountWindow, TimeWindow, Window
 from penstock.contracts.contract import Contract
 from penstock.contracts.flow import (
@@ -157,8 +162,10 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
             return judge_join(operator, below)
         case MultiJoin():
             return judge_multijoin(operator, below)
-        case _:
+        case Select() | TableJoin() | Instrument() | Sink():
             return _passing(operator, below[0])
+        case _:
+            raise unknown(operator, "whether its state is bounded and results appear")
 
 
 def _source(source: Source) -> Verdict:
@@ -174,7 +181,7 @@ def _source(source: Source) -> Verdict:
 
 
 def _passing(operator: Operator, below: Flow) -> Verdict:
-    """Select, lookup in a table, sink: In = PS, Out = PS: who lets events pass or drops them passes all templates."""
+    """Select, lookup, instrument, sink: In = PS, Out = PS: who lets events pass or drops them passes all templates."""
     return Verdict("none", "at once", behind(operator, below, below.promised))
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from penstock.algebra.at_once import comes_as_read
 from penstock.algebra.domain import domains_behind
-from penstock.algebra.operator import Bucket, Instrument, Map, Operator, Project, Select, Source, Union
+from penstock.algebra.operator import Bucket, Instrument, Map, Operator, Project, Select, Sink, Source, Union, unknown
 from penstock.algebra.operator import Pace as Pacing
 from penstock.algebra.source import Expected
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import LandmarkWindow, TimeWindow, Window
 from penstock.contracts.flow import Tags
 from penstock.contracts.pace import BEHIND, DAY, Pace, Term, Untold, soonest, step_of
@@ -37,8 +39,10 @@ def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
             every = window.every * (DAY if window.unit == "day" else 1) if isinstance(window, LandmarkWindow) else 0
             terms = _labelled(pace, window, every) if every else pace.terms
             return replace(pace, schema=operator.schema, terms=terms, finite=finite, unique=frozenset())
-        case _:
+        case Select() | TableJoin() | Instrument() | Sink():
             return replace(pace, schema=operator.schema, finite=finite)
+        case _:
+            raise unknown(operator, "when and how often its events come")
 
 
 def renamed(pace: Pace, operator: Operator, names: Mapping[str, tuple[str, ...]]) -> Pace:
@@ -82,8 +86,9 @@ def _union(operator: Union | Pacing, below: Sequence[Pace]) -> Pace:
         {n: sum(p.values[n] for p in below) for n in counted},
         domains_behind(operator, [p.finite for p in below]),
         after=min(p.after for p in below),
-        sources=frozenset().union(*(p.sources for p in below)),
-        fan=max(p.fan for p in below),
+        sources=(sources := frozenset[str]().union(*(p.sources for p in below))),
+        # A source that comes in by two ways brings each event twice.
+        fan=max((sum(p.fan for p in below if s in p.sources) for s in sources), default=max(p.fan for p in below)),
     )
 
 
@@ -95,7 +100,7 @@ def _paced(operator: Pacing, below: Sequence[Pace]) -> Pace:
     union = _union(operator, below)
     own: Tags = frozenset({(operator.on, "+")})
     term = Term(None, Untold(f"how `{operator.on}` of what is paced goes with time cannot be told"))
-    if union.clock is not None and operator.on in union.moment and all(map(_at_once, operator.inputs)):
+    if union.clock is not None and operator.on in union.moment and all(map(comes_as_read, operator.inputs)):
         rates = [(i, p.rate.rate) for i, p in zip(operator.inputs, below, strict=True) if p.rate is not None]
         behind = [max(math.ceil(BEHIND / rate), *_lags(i), 0) for i, rate in rates if rate]
         if behind:
@@ -106,12 +111,6 @@ def _paced(operator: Pacing, below: Sequence[Pace]) -> Pace:
     known = union.terms.get(own)
     best = term if known is None else soonest({own: known, frozenset(): term})
     return replace(union, terms={**union.terms, own: term if best is None else best})
-
-
-def _at_once(operator: Operator) -> bool:
-    """Whether events come here as they are read."""
-    passing = isinstance(operator, Source | Select | Project | Bucket | Union | Pacing | Instrument)
-    return passing and all(map(_at_once, operator.inputs))
 
 
 def _lags(operator: Operator) -> list[int]:

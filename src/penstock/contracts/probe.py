@@ -17,12 +17,30 @@ import pyarrow as pa
 from penstock.algebra.behave_pace import said
 from penstock.algebra.behave_thrift import SPARED
 from penstock.algebra.feedback import Feedback, Intent
-from penstock.algebra.join import Join
-from penstock.algebra.operator import Instrument, Limit, Operator, Pace, Top
+from penstock.algebra.join import Join, MultiJoin
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Instrument,
+    Limit,
+    Map,
+    Operator,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Source,
+    Top,
+    Union,
+    unknown,
+)
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.restriction import Restriction, at_least, at_most, equal, greater, less
 from penstock.algebra.schema import Schema
+from penstock.algebra.table import TableJoin
 from penstock.contracts.flow import Flow, Verdict, ordered
 
 #: Steps of examples through operators that a check takes at most: about a second.
@@ -76,7 +94,9 @@ def _issues(node: Node, below: Sequence[Flow]) -> Iterator[Issue]:
                 yield Issue(node.id, port, _not(input, {operator.on: less}), widening=True)
         case Limit():
             yield Issue(node.id, 0, _not(operator.inputs[0], {}), widening=True)
-        case Top() if operator.order:
+        case Top() if not operator.order:
+            pass
+        case Top():
             # Worse than the last of a group that is full, by the first attribute of the order.
             first, down = operator.order[0]
             worse = {**dict.fromkeys(operator.per, equal), first: less if down else greater}
@@ -85,8 +105,12 @@ def _issues(node: Node, below: Sequence[Flow]) -> Iterator[Issue]:
             yield Issue(node.id, 0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))
         case Join():
             yield from _of_join(node.id, operator, below)
-        case _:
+        case Source() | Select() | Project() | Map() | TableJoin() | Union() | Bucket() | Sink():
             pass
+        case Aggregate() | Distinct() | OrderBy() | MultiJoin():
+            pass
+        case _:
+            raise unknown(operator, "what it tells upstream")
 
 
 def _of_join(node_id: str, operator: Join, below: Sequence[Flow]) -> Iterator[Issue]:

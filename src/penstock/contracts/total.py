@@ -6,20 +6,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import (
     Aggregate,
     Bucket,
     Distinct,
     Instrument,
     Limit,
+    Map,
     Operator,
     OrderBy,
     Pace,
     Project,
     Select,
+    Sink,
+    Source,
     Top,
     Union,
+    unknown,
 )
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import LandmarkWindow, TimeWindow
 from penstock.contracts.size import Bound
 
@@ -35,21 +41,26 @@ def total_behind(operator: Operator, below: Sequence[int | None]) -> int | None:
     (9, 27)
     """
     known = [b for b in below if b is not None]
-    if isinstance(operator, Limit):
-        return min(operator.count, *known, operator.count)
-    if not below or len(known) < len(below):
-        return None
+    whole = bool(below) and len(known) == len(below)
     match operator:
-        case Union() | Pace():
-            return sum(known)
-        case Bucket(window=TimeWindow() as window):
-            return known[0] * math.ceil(window.size / window.slide)
-        case Aggregate() if not _goes_on(operator):
-            return known[0]
-        case Select() | Project() | Distinct() | OrderBy() | Top() | Instrument():
-            return known[0]
-        case _:  # A join or a function may make more of them.
+        case Limit():
+            return min(operator.count, *known, operator.count)
+        case Source() | Map() | Join() | MultiJoin():  # A join or a function may make more of them.
             return None
+        case TableJoin() if operator.as_of is None:  # An event finds all rows with its key.
+            return None
+        case Union() | Pace():
+            return sum(known) if whole else None
+        case Bucket(window=TimeWindow() as window):
+            return known[0] * math.ceil(window.size / window.slide) if whole else None
+        case Bucket():
+            return None
+        case Aggregate():
+            return known[0] if whole and not _goes_on(operator) else None
+        case Select() | Project() | TableJoin() | Distinct() | OrderBy() | Top() | Instrument() | Sink():
+            return known[0] if whole else None
+        case _:
+            raise unknown(operator, "how many events it gives at most")
 
 
 def at_most(bound: Bound, operator: Operator, below: Sequence[int | None]) -> Bound:

@@ -5,7 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.operator import Aggregate, Bucket, Distinct, Instrument, Limit, OrderBy, Project, Select, Top
+from penstock.algebra.operator import (
+    Aggregate,
+    Bucket,
+    Distinct,
+    Instrument,
+    Limit,
+    Map,
+    OrderBy,
+    Pace,
+    Project,
+    Select,
+    Sink,
+    Top,
+    Union,
+    unknown,
+)
 from penstock.algebra.plan import Node
 from penstock.algebra.table import TableJoin
 
@@ -31,7 +46,7 @@ def _collect(pipeline: Pipeline, node_id: str, wanted: set[str]) -> bool:
                 wanted |= node.operator.predicate.columns
                 if not _collect(pipeline, node.id, wanted):
                     return False
-            case Instrument():
+            case Instrument() | Union():
                 if not _collect(pipeline, node.id, wanted):
                     return False
             case Project():
@@ -52,8 +67,12 @@ def _collect(pipeline: Pipeline, node_id: str, wanted: set[str]) -> bool:
                     if name == node_id and brought is None:
                         return False
                     wanted |= set(brought or ()) if name == node_id else set()
-            case _:
+            case Map() | Sink():
                 return False
+            case Pace():
+                return False  # An event that is too far behind becomes a dead letter, and that shows all of it.
+            case _:
+                raise unknown(node.operator, "which attributes it looks at")
     return True
 
 
@@ -63,6 +82,6 @@ def _guarded(pipeline: Pipeline, node: Node, below: str) -> set[str]:
     It may be more than anything else looks at: somebody may speak of what leaves an inner operator.
     """
     places = [f"{node.id}#{port}" for port, name in enumerate(node.inputs) if name == below]
-    if isinstance(node.operator, Select | Instrument | Bucket):
+    if isinstance(node.operator, Select | Instrument | Bucket | Union):
         places.append(node.id)
     return {name for place in places for p in pipeline.guards.get(place, ()) for name in p.restricted}

@@ -46,7 +46,7 @@ def _fold(
     if exchange.by_count or exchange.landmark:
         from penstock.engine.special import fold_special
 
-        return fold_special(job, merging, exchange, bucket, delta, closers, report, watch)
+        return fold_special(job, merging, exchange, bucket, delta, closers, report)
     stored: list[tuple[str, pa.Table]] = []
     keys: dict[str, UnitKey] = {}
     purged = job.purges.get(f"{exchange.id}:groups", ())

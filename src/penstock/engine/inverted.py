@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.algebra.at_once import passes_at_once
 from penstock.algebra.cascade import Cascade, Keeper, Part, Step
 from penstock.algebra.feedback import Feedback, Intent
-from penstock.algebra.inverse import obstacle, passes_at_once
+from penstock.algebra.inverse import obstacle
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
 from penstock.algebra.table import TableJoin

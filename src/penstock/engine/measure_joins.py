@@ -12,18 +12,19 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
+from penstock.algebra.at_once import passes_at_once
 from penstock.algebra.builder import Stream
 from penstock.algebra.combine import Extent
 from penstock.algebra.multiway import Joining, JoinStatistics, Key
-from penstock.algebra.operator import Bucket, Impute, Map, Operator, Project, Select, Sink, Source, Union
+from penstock.algebra.operator import Operator, Sink, Source
 from penstock.algebra.plan import Plan
 from penstock.algebra.source import Inbox
+from penstock.algebra.table import TableJoin
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.source import open_reader, read, reader_options
 from penstock.engine.source.ticks import Ticks, column_ticks
 from penstock.errors import UserError
 
-_STATELESS = (Source, Select, Project, Map, Union, Bucket)
 #: Key and time of an event share one number when they are counted: so many bits for both.
 _BITS = 61
 _CALL = "a list of the streams to be joined: ps.measure_joins([a, b], on='key')"
@@ -86,8 +87,9 @@ def sample(stream: Stream, rows: int) -> pa.Table:
     sink = Sink((stream.operator,), stream.schema)
     plan = Plan.of(sink)
     for node in plan.nodes:
-        keeping = isinstance(node.operator, Impute) or not isinstance(node.operator, (*_STATELESS, Sink))
-        if keeping or _from_spark(node.operator):
+        # Tables are read when a run begins, and here none does.
+        absent = isinstance(node.operator, TableJoin) or _from_spark(node.operator)
+        if absent or not passes_at_once(node.operator):
             raise UserError(
                 f"measure_joins: {node.id} can only be measured by running it",
                 hint="give statistics=ps.JoinStatistics(rates=[…], keys=[…]) instead",

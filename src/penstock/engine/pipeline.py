@@ -16,12 +16,11 @@ from functools import cached_property
 from typing import Any
 
 import cloudpickle
-import numpy as np
 import pyarrow as pa
 
 from penstock.algebra.expression import Expression
 from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.looked_at import looked_at
+from penstock.algebra.looked_at import computed, looked_at
 from penstock.algebra.operator import (
     Aggregate,
     Bucket,
@@ -40,6 +39,7 @@ from penstock.algebra.operator import (
     Top,
     Union,
     carried,
+    unknown,
 )
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
@@ -48,11 +48,12 @@ from penstock.algebra.source import Inbox
 from penstock.algebra.table import TableJoin
 from penstock.algebra.types import duckdb_type
 from penstock.algebra.window import CountWindow, LandmarkWindow, Window
+from penstock.engine.origin import Origin, with_origin
 from penstock.engine.source.guard import apply_guard
 from penstock.engine.watch import FILE, Watch
 from penstock.errors import FailingError
 from penstock.kernels.aggregate import AggregateKernel
-from penstock.kernels.bucket import bucket_sql
+from penstock.kernels.bucket import bucket_sql, members_sql
 from penstock.kernels.bucket import tried as tried_by
 from penstock.kernels.duck import query, quote, to_the_letter
 from penstock.kernels.failing import sound
@@ -145,6 +146,7 @@ class Pipeline:
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
         self.looked_at = looked_at(self.plan)
+        self.computed = computed(self.plan)
         level: dict[str, int] = {}
         edges = 0
         for node in self.plan.nodes:
@@ -215,12 +217,12 @@ class Pipeline:
         table: pa.Table,
         saved: dict[str, int] | None = None,
         watch: Watch | None = None,
-        files: Sequence[tuple[str, int]] = (),
+        origins: Sequence[Origin] = (),
     ) -> dict[str, list[pa.Table]]:
         """Push rows that leave `entry` to where they come to rest: aggregates (as partials) and sinks.
 
-        What guards have dropped on the way is added to `saved`, what operators note of events to `watch`. `files` are
-        those the rows come from, with how many are of each.
+        What guards have dropped on the way is added to `saved`, what operators note of events to `watch`. `origins` say
+        where the rows come from.
         """
         out = Flow({} if saved is None else saved, watch or Watch())
         if not table.num_rows:
@@ -236,11 +238,7 @@ class Pipeline:
             out.saved.update(before[0])
             out.watch.seen, out.watch.letters = before[1:]
             out = Flow(out.saved, out.watch, careful=True)
-            if files:
-                names = pa.array([name for name, _ in files]).take(
-                    pa.array(np.repeat(np.arange(len(files)), [rows for _, rows in files]))
-                )
-                table = table.append_column(FILE, names)
+            table = with_origin(table, origins)
             with to_the_letter():
                 self._push(self.nodes[entry], EVERYTHING, table, out)
         return dict(out)
@@ -258,12 +256,16 @@ class Pipeline:
                 tried = tuple(t for name, e in node.operator.columns if name in wanted for t in e.tried)
             case Bucket():
                 tried = tried_by(node.operator.window)
-            case Aggregate() if not self.exchanges[node.id].by_count:
+            case Aggregate():
                 tried = self.exchanges[node.id].kernel.tried
-            case _:
+            case Map() | TableJoin() | Union() | Pace() | Instrument() | Sink():
                 tried = ()
+            case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
+                tried = ()
+            case other:
+                raise unknown(other, "which of its expressions can fail")
         rows, failed = sound(rows, tried)
-        out.watch.failed(node.id, below.operator.schema, failed)
+        out.watch.failed(node.id, below.operator.schema.select(self.computed[below.id]), failed)
         return EVERYTHING, rows
 
     def _guarded(self, place: str, table: pa.Table, out: Flow) -> pa.Table:
@@ -318,8 +320,10 @@ class Pipeline:
                 folding = [c for c in consumers if self._folds(c, operator.window)]
                 for consumer in folding:
                     # What guards say of windows the aggregate sees to, group by group.
-                    rows = self._guard(f"{consumer.id}#0", sql, base, out)
-                    self._rest_at(consumer, *self._sound(consumer, below, *rows, out), out)
+                    rows, of = self._guard(f"{consumer.id}#0", sql, base, out)
+                    # An event that is in no window never reaches the aggregate, so it cannot fail there.
+                    rows = members_sql(rows, operator.window) if out.careful else rows
+                    self._rest_at(consumer, *self._sound(consumer, below, rows, of, out), out)
                 if len(folding) < len(consumers):
                     others = tuple(c for c in consumers if c not in folding)
                     labelled = bucket_sql(sql, operator.window)
@@ -330,9 +334,10 @@ class Pipeline:
             case Impute():
                 self._rest_at_port(node, 0, below, sql, base, out)
             case Union():
-                columns = ", ".join(quote(n) for n in (*operator.schema.names, *([FILE] * (FILE in base.column_names))))
+                # As they are: files are read only as far as somebody needs it, so not all attributes need be there, and
+                # whoever takes them takes them by name.
                 for _ in range(node.inputs.count(below.id)):
-                    self._push(node, f"SELECT {columns} FROM ({sql})", base, out)
+                    self._push(node, sql, base, out)
             case Pace():
                 rows = base if sql == EVERYTHING else query(sql, **{BASE: base}, **self.tables)
                 rows = conform(rows, operator)
@@ -359,7 +364,7 @@ class Pipeline:
                 if rows.num_rows:
                     out.setdefault(node.id, []).append(rows)
             case _:
-                raise AssertionError(f"{node.id} cannot stand inside a flow")
+                raise unknown(operator, "what a task does to its events")
 
     def _folds(self, consumer: Node, window: Window) -> bool:
         return consumer.id in self.exchanges and self.exchanges[consumer.id].window is window
@@ -372,6 +377,10 @@ class Pipeline:
         else:
             sql = exchange.kernel.partial_sql(sql)
         rows = query(sql, **{BASE: base}, **self.tables)
+        if exchange.by_count and not out.careful:
+            # An event on which an argument fails takes no place in its window. Where windows are counted nobody knows
+            # any more where it came from.
+            exchange.kernel.try_all(rows)
         if f"{node.id}:groups" in self.guards and not exchange.by_count:
             rows = self._guarded(f"{node.id}:groups", rows, out)
         if rows.num_rows:
@@ -457,8 +466,14 @@ def stateful_kernel(node: Node) -> Stateful | None:
             from penstock.kernels.multijoin import MultiJoinKernel
 
             return MultiJoinKernel(node.operator, node.id)
-        case _:
+        case (
+            Source() | Select() | Project() | Map() | TableJoin() | Union() | Pace() | Instrument() | Bucket() | Sink()
+        ):
             return None
+        case Aggregate():
+            return None  # It has an exchange of its own.
+        case other:
+            raise unknown(other, "which kernel keeps its rows")
 
 
 def conform(rows: pa.Table, operator: Operator) -> pa.Table:

@@ -15,10 +15,8 @@ import pyarrow.compute as pc
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.window import from_tick, to_tick
 from penstock.engine.state import Change, UnitKey, read_run, write_run
-from penstock.engine.watch import Watch
 from penstock.errors import FailingError
 from penstock.kernels.duck import to_the_letter
-from penstock.kernels.failing import sound
 from penstock.kernels.fold import matching
 
 if TYPE_CHECKING:
@@ -36,12 +34,11 @@ def fold_special(
     delta: Sequence[pa.Table],
     closers: Sequence[Pattern],
     report: Report,
-    watch: Watch,
 ) -> pa.Table:
     if not delta and not closers:
         return exchange.kernel.output_schema.arrow.empty_table()
     if exchange.by_count:
-        return _by_count(job, merging, exchange, bucket, delta, closers, report, watch)
+        return _by_count(job, merging, exchange, bucket, delta, closers, report)
     return _landmark(job, merging, exchange, bucket, delta, closers, report)
 
 
@@ -67,7 +64,6 @@ def _by_count(
     delta: Sequence[pa.Table],
     closers: Sequence[Pattern],
     report: Report,
-    watch: Watch,
 ) -> pa.Table:
     kernel = exchange.kernel
     open_key, count_key = UnitKey(exchange.id, bucket, PARTIALS), UnitKey(exchange.id, bucket, POSITIONS)
@@ -79,9 +75,7 @@ def _by_count(
         try:
             fresh, counted = kernel.count_windows(events, positions)
         except FailingError:
-            # An event on which an argument fails takes no place in its window.
-            events, failed = sound(events, kernel.tried)
-            watch.failed(exchange.id, kernel.input_schema, failed)
+            # No argument fails on any of them where a condition is there to prevent it: that was tried before.
             with to_the_letter():
                 fresh, counted = kernel.count_windows(events, positions)
         positions = counted

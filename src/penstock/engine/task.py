@@ -25,6 +25,7 @@ from penstock.engine.columns import needed
 from penstock.engine.exchange import REPORT, Parcel, decode, encode, place, scatter
 from penstock.engine.fold_bucket import fold_bucket
 from penstock.engine.keep import step_bucket
+from penstock.engine.origin import Origin, origin
 from penstock.engine.pipeline import Pipeline
 from penstock.engine.punctuate import Standing, punctuate
 from penstock.engine.room import FULL, held, in_bytes, no_room
@@ -163,9 +164,9 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
         watch = Watch(on_error=job.on_error)
         for record in work:
             assignment = json.loads(record)
-            for table, files in _events(job, pipeline, assignment, report, letters):
+            for table, origins in _events(job, pipeline, assignment, report, letters):
                 report.rows += table.num_rows
-                found = pipeline.flow(assignment["source"], table, report.saved, watch, files)
+                found = pipeline.flow(assignment["source"], table, report.saved, watch, origins)
                 for target, tables in found.items():
                     reached.setdefault(target, []).extend(tables)
         _note(job, watch, letters, report)
@@ -192,10 +193,10 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
 
 def _events(
     job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: Report, letters: list[pa.Table]
-) -> Iterator[tuple[pa.Table, list[tuple[str, int]]]]:
+) -> Iterator[tuple[pa.Table, list[Origin]]]:
     """The good events of an assignment that somebody wants, in arrival order, gathered into tables worth a query.
 
-    With each table come the files it is from, and how many events are of each.
+    With each table comes where its events are from.
     """
     source = pipeline.nodes[assignment["source"]].operator
     assert isinstance(source, Source)
@@ -206,7 +207,7 @@ def _events(
     options = reader_options(source)
     checker = Checker(source.promises, source.schema)
     pending: list[pa.Table] = []
-    files: list[tuple[str, int]] = []
+    origins: list[Origin] = []
     rows = 0
     for stored, known in assignment["splits"]:
         split = Split.from_json(stored)
@@ -226,13 +227,13 @@ def _events(
                 report.saved[saved] = report.saved.get(saved, 0) + dropped
             events = events.select(names) if len(looked_at) > len(names) else events
         pending.append(events)
-        files.append((split.path, events.num_rows))
+        origins.append(origin(split.path, batch, checked.kept, guard, events.num_rows))
         rows += events.num_rows
         if rows >= job.batch_rows:
-            yield pa.concat_tables(pending), files
-            pending, files, rows = [], [], 0
+            yield pa.concat_tables(pending), origins
+            pending, origins, rows = [], [], 0
     if rows:
-        yield pa.concat_tables(pending), files
+        yield pa.concat_tables(pending), origins
 
 
 def _note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: Report) -> None:

@@ -71,6 +71,11 @@ class AggregateKernel:
         """What may fail on a single event."""
         return tuple(dict.fromkeys(t for a in self.aggregations for t in a.tried))
 
+    def try_all(self, events: pa.Table) -> None:
+        """Raises what fails on some event, if anything does."""
+        if self.tried and events.num_rows:
+            query(f"SELECT {', '.join(f'bool_or(({t.sql}) IS NULL)' for t in self.tried)} FROM events", events=events)
+
     @cached_property
     def grouping(self) -> tuple[str, ...]:
         """The grouping attributes of a result: the label of the window, if there is one, then the keys."""
@@ -117,7 +122,7 @@ class AggregateKernel:
             raise PenstockError(f"{self.operator_id}: positions of events need state", hint="use count_windows")
         if isinstance(window, LandmarkWindow):
             since = f"({bucket.tick_sql(window)} - {window.origin})"
-            rows = f"SELECT * FROM ({input_sql}) WHERE {since} >= 0"
+            rows = bucket.members_sql(input_sql, window)
             number = f"{since} // {window.every} + 1"
             return self._labelled(self._grouped(rows, number), bucket.label_sql(window, '"__number"'))
         if isinstance(window, TimeWindow):

@@ -69,6 +69,20 @@ def tried(window: Window) -> tuple[Fallible, ...]:
     return tuple(Fallible(text, label_sql(window, number)) for number in numbers)
 
 
+def members_sql(input_sql: str, window: Window) -> str:
+    """SQL for those rows of `input_sql` that are in some window: nothing is asked of the others.
+
+    >>> members_sql("FROM events", Window.landmark(10, on="t"))
+    'SELECT * FROM (FROM events) WHERE (CAST("t" AS BIGINT) - 0) >= 0'
+    """
+    if isinstance(window, CountWindow):
+        return input_sql
+    assert isinstance(window, TimeWindow | LandmarkWindow)
+    tick = tick_sql(window)
+    inside = f"({tick} - {window.origin}) >= 0" if isinstance(window, LandmarkWindow) else member_sql(window, tick)
+    return f"SELECT * FROM ({input_sql}) WHERE {inside}"
+
+
 def floor_sql(dividend: str, divisor: int) -> str:
     """Division rounded down: DuckDB's // rounds towards zero."""
     return f"CASE WHEN {dividend} >= 0 THEN {dividend} // {divisor} ELSE ({dividend} + 1) // {divisor} - 1 END"

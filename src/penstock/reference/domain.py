@@ -9,6 +9,7 @@ from penstock.algebra import operator
 from penstock.algebra.join import Join, MultiJoin, Taken
 from penstock.algebra.operator import Operator
 from penstock.algebra.source import Domain
+from penstock.algebra.table import TableJoin
 from penstock.algebra.types import coerce_value
 
 #: Attribute → every value that it can have; null is never among them.
@@ -54,10 +55,20 @@ def _behind(node: Operator, below: Sequence[Domains]) -> dict[str, tuple[Any, ..
             return _behind_join(node.columns, below, _ALWAYS[node.how])
         case MultiJoin():
             return _behind_join(node.columns, below, set(range(len(below))))
-        case _ if len(below) == 1:
+        case (
+            operator.Select()
+            | operator.Bucket()
+            | operator.Instrument()
+            | operator.Distinct()
+            | operator.OrderBy()
+            | operator.Limit()
+            | operator.Top()
+            | operator.Sink()
+            | TableJoin()
+        ):
             return {name: values for name, values in below[0].items() if name in node.schema}
         case _:
-            return {}
+            raise operator.unknown(node, "which values its attributes can take")
 
 
 def _behind_join(columns: Sequence[Taken], below: Sequence[Domains], always: set[int]) -> dict[str, tuple[Any, ...]]:

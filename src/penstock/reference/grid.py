@@ -7,6 +7,7 @@ from math import gcd
 from penstock.algebra import operator
 from penstock.algebra.join import Join, MultiJoin
 from penstock.algebra.operator import Operator
+from penstock.algebra.table import TableJoin
 from penstock.algebra.window import LandmarkWindow, TimeWindow
 
 
@@ -34,8 +35,22 @@ def grid_of(node: Operator, attribute: str) -> tuple[int, int]:
             origins = [(0, attribute)] if attribute in node.keys else []
         case Join() | MultiJoin():
             origins = next(list(c.origins) for c in node.columns if c.name == attribute)
-        case _:
+        case (
+            operator.Select()
+            | operator.Bucket()
+            | operator.Union()
+            | operator.Pace()
+            | operator.Instrument()
+            | operator.Distinct()
+            | operator.OrderBy()
+            | operator.Limit()
+            | operator.Top()
+            | operator.Sink()
+            | TableJoin()
+        ):
             origins = [(i, attribute) for i, below in enumerate(node.inputs) if attribute in below.schema]
+        case _:
+            raise operator.unknown(node, "which of its attributes are labels of windows")
     known = [grid_of(node.inputs[i], name) for i, name in origins]
     if not known:
         return 1, 0

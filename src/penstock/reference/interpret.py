@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from penstock.algebra import join, operator, table
-from penstock.algebra.looked_at import looked_at
+from penstock.algebra.at_once import passes_at_once
+from penstock.algebra.looked_at import computed, looked_at
 from penstock.algebra.operator import Operator
 from penstock.algebra.pattern import Pattern
 from penstock.algebra.plan import Node, Plan
@@ -44,21 +45,6 @@ from penstock.reference.union import Union
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
 #: partition it comes from.
 Arrival = Mapping[str, Any] | Pattern | Punctuate | tuple[Hashable, Mapping[str, Any] | Pattern | Punctuate]
-
-
-#: Operators that give out an event when it arrives, if at all.
-_STATELESS = (
-    operator.Source,
-    operator.Select,
-    operator.Project,
-    operator.Map,
-    operator.Union,
-    operator.Pace,
-    operator.Instrument,
-    operator.Bucket,
-    operator.Sink,
-    table.TableJoin,
-)
 
 
 @dataclass(frozen=True)
@@ -139,6 +125,7 @@ class Run:
         self.punctuate_at = None if punctuate_at is None else Counter(punctuate_at)
         self.tables = dict(tables or {})
         self.looked_at = looked_at(self.plan)
+        self.computed = computed(self.plan)
         self.running: dict[str, Running] = {}
         self.sources: dict[str, Source] = {}
         self.streams: dict[str, list[Item]] = {node.id: [] for node in self.plan}
@@ -226,7 +213,7 @@ class Run:
         state = tuple(self.running[node_id].state()) if self.traced and node_id in self.running else ()
         note = getattr(self.running.get(node_id), "note", "")
         yield Step(node_id, node.operator.kind, taken, out, state, input, letter, note)
-        held = held or not isinstance(node.operator, _STATELESS) or isinstance(node.operator, operator.Impute)
+        held = held or not passes_at_once(node.operator)
         told: set[str] = set()
         for item in out:
             for consumer, port in self._consumers(node_id):
@@ -246,8 +233,10 @@ class Run:
                     if isinstance(item, Punctuate):
                         raise
                     # An event in several windows of an aggregate is one event all the same.
-                    if consumer not in told or not self._folds(node, self.plan[consumer]):
-                        self._note(consumer, item.row, str(error))
+                    folded = self._folds(node, self.plan[consumer])
+                    if consumer not in told or not folded:
+                        shown = self.computed[node.inputs[0] if folded else node_id]
+                        self._note(consumer, {name: item.row[name] for name in shown}, str(error))
                     told.add(consumer)
                 letter = next(iter([*letters[known:], *self.failed[failed:]]), None)
                 yield from self._send(consumer, item, answer, port, letter, held)
@@ -321,7 +310,7 @@ class Run:
             case operator.Sink():
                 return Passing()
             case other:
-                raise UserError(f"{node.id}: the reference interpreter has no operator '{other.kind}'")
+                raise operator.unknown(other, "how the reference interpreter runs it")
 
 
 class Passing:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -314,6 +315,10 @@ def test_only_needed_columns_are_read_but_letters_are_whole(tmp_path: Path) -> N
     assert batch.table.column_names == ["ts"]
     checked = Checker(promises, SCHEMA).check(batch, split, Known())
     assert json.loads(checked.rejected.column("event")[0].as_py()) == {"ts": 3, "v": 2.5}
+    pq.write_table(pa.table({"ts": [5, 3], "v": [7.0, 7.5]}), tmp_path / "a.parquet")
+    os.utime(tmp_path / "a.parquet", (1, 1))
+    with pytest.raises(SourceError, match="changed since it was planned"):
+        batch.events(np.array([1]))  # another file by now: nobody must be shown what was not read
 
 
 def test_punctuation_in_band(tmp_path: Path) -> None:

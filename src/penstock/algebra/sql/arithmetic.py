@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 
 from penstock.algebra.sql.cast import cast
@@ -41,7 +43,7 @@ def arithmetic(operator: str, a: Term, b: Term) -> Term:
     """`a operator b` for + - * / % div.
 
     >>> arithmetic("+", Term('"a"', INT), Term("1", INT, 1)).sql
-    '"a" + 1'
+    'add("a", 1)'
     >>> arithmetic("/", Term('"m"', pa.decimal128(10, 2)), Term("3", INT, 3)).type
     Decimal128Type(decimal128(14, 6))
     """
@@ -68,7 +70,28 @@ def arithmetic(operator: str, a: Term, b: Term) -> Term:
     a, b = _as(a, t, b), _as(b, t, a)
     if operator == "%":
         return remainder(a.typed(t), b)
+    return _whole(operator, a, b, t) if t in INTEGERS else Term(f"{a.inner} {operator} {b.inner}", t)
+
+
+_NAMES = {"+": "add", "-": "subtract", "*": "multiply"}
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+
+
+def _whole(operator: str, a: Term, b: Term, t: pa.DataType) -> Term:
+    """Whole numbers that raise when they overflow.
+
+    With a constant DuckDB would make `a > 4` of `a + 1 > 5`, which answers where the sum overflows; it knows the
+    operators only, so it is given the functions of the same meaning.
+    """
+    if _constant(a.sql) or _constant(b.sql):
+        return Term(f"{_NAMES[operator]}({a.sql}, {b.sql})", t, closed=True)
     return Term(f"{a.inner} {operator} {b.inner}", t)
+
+
+def _constant(sql: str) -> bool:
+    """Whether no attribute is in it, nor the name of something computed."""
+    bare = _QUOTED.sub("", sql) if "'" in sql else sql
+    return '"' not in bare and "v__" not in bare
 
 
 def remainder(a: Term, b: Term) -> Term:
@@ -97,7 +120,7 @@ def negative(a: Term) -> Term:
         return forced(a, DOUBLE)
     if a.type in INTEGERS:
         # DuckDB widens where it could overflow; from zero it raises, as Spark does.
-        return Term(f"CAST(0 AS {duck(a.type)}) - {a.inner}", a.type)
+        return _whole("-", Term(f"CAST(0 AS {duck(a.type)})", a.type), a, a.type)
     if is_number(a.type):
         return Term(f"-{a.inner}", a.type)
     raise Unfit(f"minus {one(a.type)} is not available", "it needs a number")

@@ -281,7 +281,8 @@ def try_cast(term: Term, t: pa.DataType) -> Term:
     if isinstance(term.value, str) and t in (DATE, TIMESTAMP) and term.value.strip().lower().startswith(_WORDS):
         raise Unfit(f"'{term.value}' as a {shown(t)} is not available", "it would be another one each time")
     made = cast(term, t)
-    if made is term:
+    if made is term or (t == TIMESTAMP and (term.type in INTEGERS or is_decimal(term.type))):
+        # Spark has a time for every whole number and decimal; null would hide those that are too large here.
         return made
     tried = attempted(lambda a: cast(a, t), term)
     return (

@@ -26,6 +26,7 @@ from penstock.algebra.sql.term import (
     forced,
     is_decimal,
     is_number,
+    once,
     one,
     raising,
     shown,
@@ -83,10 +84,40 @@ def compared(operator: str, a: Term, b: Term) -> Term:
     return Term(f"{a.inner} {operator} {b.inner}", BOOLEAN)
 
 
-def among(a: Term, values: Sequence[Term]) -> Term:
-    """`a in (…)`: all in one type."""
-    terms = unified([a, *values], comparing=True)
-    return Term(f"{terms[0].inner} IN ({', '.join(t.sql for t in terms[1:])})", BOOLEAN)
+def among(a: Term, values: Sequence[Term], *, fallible: bool = False) -> Term:
+    """`a in (…)`: all in one type. Where a value can fail they are looked at from left to right, as Spark does.
+
+    >>> among(Term('"i"', pa.int32()), [Term('"j"', pa.int32()), Term('"k"', pa.int32())], fallible=True).sql
+    'CASE WHEN "i" IS NULL THEN NULL WHEN "i" = "j" THEN TRUE ELSE "i" IN ("j", "k") END'
+    """
+    this, *others = unified([a, *values], comparing=True)
+    listed = ", ".join(t.sql for t in others)
+    if not (fallible or any(_read(v, t) for v, t in zip(values, others, strict=True))):
+        return Term(f"{this.inner} IN ({listed})", BOOLEAN)
+
+    def asked(one: Term) -> Term:
+        found = " ".join(f"WHEN {one.inner} = {t.inner} THEN TRUE" for t in others[:-1])
+        return Term(f"CASE WHEN {one.inner} IS NULL THEN NULL {found} ELSE {one.inner} IN ({listed}) END", BOOLEAN)
+
+    return once(this, asked, *others)
+
+
+def between(a: Term, low: Term, high: Term, *, fallible: bool = False) -> Term:
+    """`a between low and high`; where a bound can fail it is looked at only if the question is still open."""
+    above, below = meeting(a, low), meeting(a, high)
+    careful = fallible or _read(low, above[1]) or _read(high, below[1])
+    if above[0].sql == below[0].sql == a.sql and not careful:
+        return Term(f"{a.inner} BETWEEN {above[1].inner} AND {below[1].inner}", BOOLEAN)
+    first, second = (f"({x.inner} {op} {y.inner})" for op, (x, y) in ((">=", above), ("<=", below)))
+    if not careful:
+        return Term(f"{first} AND {second}", BOOLEAN)
+    whens = f"WHEN {a.inner} IS NULL THEN NULL WHEN {first} = FALSE THEN FALSE"
+    return Term(f"CASE {whens} ELSE {first} AND {second} END", BOOLEAN, closed=True)
+
+
+def _read(given: Term, made: Term) -> bool:
+    """Whether a text is read as something else, which may fail; a plain date or time does not."""
+    return given.type == STRING != made.type and not made.sql.startswith("CAST('")
 
 
 def unified(terms: Sequence[Term], *, comparing: bool = False) -> list[Term]:

@@ -96,6 +96,15 @@ def fill(template: str, *arguments: Term, type: pa.DataType) -> Term:
     return Term(text, type, closed=bool(bound) or template.startswith("CASE"))
 
 
+def once(a: Term, make: Callable[[Term], Term], *others: Term) -> Term:
+    """What `make` makes of a term, which is computed once, under a name, if it is long."""
+    if len(a.sql) <= 120:
+        return replace(make(a), closed=True)
+    name = f"v__{1 + max(_depth(x.sql) for x in (a, *others))}"
+    made = make(replace(a, sql=name, closed=True))
+    return Term(f"list_transform([{a.sql}], lambda {name}: {made.sql})[1]", made.type, closed=True)
+
+
 def _depth(sql: str) -> int:
     return max((int(n) for n in re.findall(r"\bv__(\d+)", sql)), default=0)
 

@@ -40,6 +40,7 @@ from penstock.algebra.sql.term import (
     one,
     raising,
     real,
+    shown,
     text,
 )  # fmt: skip
 from penstock.algebra.sql.times import UNIT_FUNCTIONS, extract, interval
@@ -204,6 +205,15 @@ class Translator:
         except ValueError:
             raise Unfit(f"'{written}' is not a number") from None
 
+    def negated(self, node: exp.Expr) -> Term:
+        """A sign before a number belongs to it; before anything else it is computed."""
+        if isinstance(node.this, exp.Literal) and node.this.name == str(1 << 63):
+            return negative(Term(node.this.name, BIG, 1 << 63))
+        inner = self.term(node.this)
+        if isinstance(node.this, exp.Paren | exp.Neg):
+            return computed(negative(computed(inner)))
+        return negative(inner)
+
     def cast(self, node: exp.Expr) -> Term:
         t = self.type_of(node)
         written = node.this if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast) else None
@@ -219,6 +229,10 @@ class Translator:
         suffix = {BIG: "l", SMALL: "s", TINY: "y"}.get(t)
         digits = re.fullmatch(r"\d{1,18}", written)
         if digits and suffix and re.search(rf"(?<![\w.]){re.escape(written)}{suffix}(?!\w)", self.text, re.IGNORECASE):
+            if re.search(rf"\b{written}\s*(?:as\b|::)", self.text, re.IGNORECASE):
+                raise Unfit(f"{written}{suffix.upper()} and a cast of {written}", "write the one or the other")
+            if int(written) >= 1 << (t.bit_width - 1):
+                raise Unfit(f"{written}{suffix.upper()} is too large", f"write cast(… as {shown(t)})")
             return Term(f"CAST({written} AS {duck(t)})", t, int(written), closed=True)
         return None
 
@@ -236,6 +250,8 @@ class Translator:
         cases = []
         for when in node.args["ifs"]:
             test = self.term(when.this)
+            if subject is None and test.type == NULL:
+                raise Unfit("NULL is not a condition of CASE", "leave that case out: it is never true")
             cases.append((compare.compared("=", subject, test) if subject else test, self.term(when.args["true"])))
         default = self.term(node.args["default"]) if node.args.get("default") else None
         return compare.chosen(cases, default)
@@ -251,14 +267,13 @@ class Translator:
     def in_(self, node: exp.Expr) -> Term:
         if node.args.get("query") or not node.expressions:
             raise self.refused(node.args.get("query") or node)
-        return compare.among(self.term(node.this), [self.term(v) for v in node.expressions])
+        fallible = any(can_fail(v, self.schema) for v in node.expressions)
+        return compare.among(self.term(node.this), [self.term(v) for v in node.expressions], fallible=fallible)
 
     def between(self, node: exp.Expr) -> Term:
         this, low, high = (self.term(node.args[k]) for k in ("this", "low", "high"))
-        above, below = compare.meeting(this, low), compare.meeting(this, high)
-        if above[0].sql == below[0].sql == this.sql:
-            return Term(f"{this.inner} BETWEEN {above[1].inner} AND {below[1].inner}", BOOLEAN)
-        return Term(f"({above[0].inner} >= {above[1].inner}) AND ({below[0].inner} <= {below[1].inner})", BOOLEAN)
+        fallible = any(can_fail(node.args[k], self.schema) for k in ("low", "high"))
+        return compare.between(this, low, high, fallible=fallible)
 
     def like(self, node: exp.Expr) -> Term:
         escape = "\\"
@@ -370,7 +385,7 @@ def whole(value: int) -> Term:
     if value <= 1 << 31:
         # One more than the largest: its negative is an int.
         return Term(str(value), INT if value < 1 << 31 else BIG, value)
-    if value <= 1 << 63:
+    if value < 1 << 63:
         return Term(str(value), BIG, value)
     digits = len(str(value))
     if digits > 38:
@@ -421,11 +436,7 @@ _HANDLERS: dict[type, Callable[[Translator, exp.Expr], Term]] = {
     exp.Interval: Translator.interval,
     exp.Extract: lambda t, n: extract(n.this.name.upper(), t.term(n.expression)),
     exp.Paren: lambda t, n: t.term(n.this),
-    exp.Neg: lambda t, n: (
-        computed(negative(computed(t.term(n.this))))
-        if isinstance(n.this, exp.Paren | exp.Neg)
-        else negative(t.term(n.this))
-    ),
+    exp.Neg: Translator.negated,
     exp.Not: lambda t, n: Term(f"NOT {compare.condition(t.term(n.this)).inner}", BOOLEAN),
     exp.BitwiseNot: lambda t, n: bit_not(t.term(n.this)),
     exp.NullSafeEQ: lambda t, n: same(t.term(n.this), t.term(n.expression)),

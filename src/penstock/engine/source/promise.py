@@ -38,6 +38,7 @@ from penstock.algebra.source import (
     WhenAll,
     WithinRows,
 )
+from penstock.engine.source.fit import Mask
 from penstock.engine.source.judge import Judge, Verdicts, codes_in, value_texts
 from penstock.engine.source.known import Known
 from penstock.engine.source.ledger import Ledger, pack
@@ -53,12 +54,16 @@ TOGETHER = 64
 
 @dataclass(frozen=True)
 class Checked:
-    """The events that may enter the stream, those that may not, what the driver is told, what is known now."""
+    """The events that may enter the stream, those that may not, what the driver is told, what is known now.
+
+    `kept` says which events of the batch may enter; None means all.
+    """
 
     events: pa.Table
     rejected: pa.Table
     report: dict[str, Any]
     known: Known
+    kept: Mask | None = None
 
 
 def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise], schema: Schema) -> Checked:
@@ -112,7 +117,8 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
         return Checked(table, no_letters(), report, after)
     rejected = _rejected(batch, split, schema, verdicts)
     report["example"] = _example(rejected)
-    return Checked(table.filter(pa.array(~verdicts.mask)), rejected, report, after)
+    kept = ~verdicts.mask
+    return Checked(table.filter(pa.array(kept)), rejected, report, after, kept)
 
 
 def _judge(judge: Judge, promises: Sequence[Promise]) -> None:

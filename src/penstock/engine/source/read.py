@@ -127,16 +127,22 @@ def read(
     in_band = Band.of(promises, schema)
     if split.format == "generated":
         return _generated(split, schema, names, (options or {})["generated"])
+    rows = _steady(split, lambda: _read_rows(split, schema, names, in_band, options or {}))
+    return _sorted_out(split, schema, names, rows, in_band)
+
+
+def _steady(split: Split, reading: Callable[[], Rows]) -> Rows:
+    """What is read of a file that is, before and after, the one that was planned."""
     _unchanged(split, "changed since it was planned")
     try:
-        rows = _read_rows(split, schema, names, in_band, options or {})
+        rows = reading()
     except PenstockError:
         raise
     except (OSError, pa.ArrowException) as error:
         _unchanged(split, "changed while it was read")
         raise UnreadableError(split.stream, split.path, split.size, split.mtime_ns, first_line(error)) from None
     _unchanged(split, "changed while it was read")
-    return _sorted_out(split, schema, names, rows, in_band)
+    return rows
 
 
 def _generated(split: Split, schema: Schema, names: Sequence[str], reader: Generated) -> Batch:
@@ -347,7 +353,7 @@ def _whole(
         return None
 
     def fetch(positions: Ticks) -> pa.Table:
-        full = read_parquet(split, schema, schema.names, None).table
+        full = _steady(split, lambda: read_parquet(split, schema, schema.names, None)).table
         return full.take(pa.array(positions if kept is None else kept[positions]))
 
     return fetch
