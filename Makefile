@@ -59,13 +59,13 @@ fuzz-texts: $(READY) ## 100,000 texts of all kinds: no error but a user's, no ha
 	@echo "== fuzz: texts";     $(FUZZ) tests/fuzz
 
 fuzz-semantics: $(READY) ## Random queries, streams and cuts on kernels against the reference; feedback on top
-	@echo "== fuzz: semantics"; $(FUZZ) tests/semantics tests/algebra tests/kernels tests/reference
+	@echo "== fuzz: semantics"; $(FUZZ) tests/semantics tests/pattern tests/sql tests/plan tests/operators tests/builder tests/reference
 
 fuzz-plans: $(READY) ## Random plans: does the engine hold what the check says
-	@echo "== fuzz: plans";     $(FUZZ) tests/contracts
+	@echo "== fuzz: plans";     $(FUZZ) tests/contract tests/analysis
 
 fuzz-engine: $(READY) ## Messages at any step, two writers, runs that do not end
-	@echo "== fuzz: engine";    $(FUZZ) tests/engine tests/control tests/portal
+	@echo "== fuzz: engine";    $(FUZZ) tests/engine tests/checkpoint tests/feedback tests/portal
 
 fuzz-crashes: $(READY) ## 1,000 crashes at steps of the commit protocol, on Spark
 	@echo "== fuzz: crashes";   $(FUZZ) tests/spark/test_crash.py

@@ -31,7 +31,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 def native_session() -> Any:
     from pyspark.sql import SparkSession
 
-    from penstock.engine.java import find_java, launcher_home
+    from penstock.engine.spark.java import find_java, launcher_home
 
     os.environ["JAVA_HOME"] = str(launcher_home(find_java()))
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from penstock.engine.disk import Disk, on_disk
+from penstock.checkpoint.disk import Disk, on_disk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +96,7 @@ def _unhurried() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session all Spark tests share. Tests that start one of their own do so in a process of their own."""
-    from penstock.engine.session import spark_session
+    from penstock.engine.spark.session import spark_session
 
     session = spark_session("local[2]", app="penstock-tests", memory="1g")
     yield session

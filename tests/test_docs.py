@@ -27,18 +27,19 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.algebra.feedback import Feedback
-from penstock.algebra.operator import Operator, Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.plan import Plan
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Adaptive, Files
-from penstock.engine.checkpoint import Checkpoint
+from penstock.checkpoint.checkpoint import Checkpoint
+from penstock.operators.join.reference_partner import Held
+from penstock.operators.source.operator import Source
+from penstock.pattern.feedback import Feedback
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan
+from penstock.plan.promise import Adaptive, Files
 from penstock.portal.testing import local_session
 from penstock.reference.grouping import Group
 from penstock.reference.interpret import Run, Step
 from penstock.reference.item import Event, Item, Punctuate
-from penstock.reference.partner import Held
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])

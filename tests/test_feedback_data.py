@@ -10,8 +10,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
 
 sys.path.append(str(Path(__file__).parents[1]))  # The benchmarks are beside the package, not in it.
 from benchmarks.feedback_suites.traffic import DAY, PROBE, SENSOR, Traffic, minute, write

@@ -41,7 +41,7 @@ ALL = (SPARK, ROCKS, PENSTOCK, FLINK, PATHWAY, DUCKDB)
 
 def started(module: str, python: str, log: Path) -> Process:
     """The process of a contestant; two contestants that differ only in settings may share one."""
-    from penstock.engine.java import find_java
+    from penstock.engine.spark.java import find_java
 
     # PyFlink has no way of its own to find a Java; the others know theirs.
     java = {} if "JAVA_HOME" in os.environ else {"JAVA_HOME": str(find_java().home)}

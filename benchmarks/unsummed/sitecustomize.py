@@ -14,7 +14,7 @@ class _Unsummed(importlib.abc.MetaPathFinder):
     """Gives the module that computes checksums a `zlib` that computes none. Others, who read archives, need theirs."""
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname != "penstock.engine.intact":
+        if fullname != "penstock.checkpoint.intact":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)

@@ -11,30 +11,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.algebra.multiway import JoinStatistics, join
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.punctuate import Measured, Punctuate
-from penstock.algebra.schema import Schema
-from penstock.algebra.table import Table, table
-from penstock.algebra.window import Window
-from penstock.control.consumer import Consumer, consumer
+from penstock.builder.multiway import JoinStatistics, join
 from penstock.engine.measure_joins import measure_joins
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger
-from penstock.engine.session import spark_session
 from penstock.engine.sink import console, deliver, json_lines, memory, parquet
+from penstock.engine.spark.session import spark_session
 from penstock.engine.stream import Stream, from_spark, generate, stream
 from penstock.errors import PenstockError, UserError
+from penstock.feedback.consumer import Consumer, consumer
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.policy import Measured, Punctuate
+from penstock.plan.table import Table, table
+from penstock.plan.window import Window
 from penstock.version import __version__
 
 if TYPE_CHECKING:
-    from penstock.engine.check_spark import check_spark
+    from penstock.spark_check.query import check_spark
 
 
 def __getattr__(name: str) -> Any:
     """What is about plain Spark is loaded when it is asked for."""
     if name == "check_spark":
-        from penstock.engine.check_spark import check_spark
+        from penstock.spark_check.query import check_spark
 
         return check_spark
     raise AttributeError(f"module 'penstock' has no attribute '{name}'")

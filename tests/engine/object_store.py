@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyarrow import fs
 
-from penstock.engine import storage as storage_module
-from penstock.engine.fault import reach
+from penstock.checkpoint import storage as storage_module
+from penstock.checkpoint.fault import reach
 from penstock.engine.source import place as place_module
 
 _LOCAL = fs.LocalFileSystem()

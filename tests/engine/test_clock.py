@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.algebra.operator import Source
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Ahead, Disorder
 from penstock.engine.run import Run
 from penstock.engine.source import PromiseState, Split, plan_tasks
 from penstock.errors import UserError, ViolationError
+from penstock.operators.source.operator import Source
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Ahead, Disorder
 from penstock.portal.testing import local_session
 
 START = datetime(2024, 1, 1)

@@ -17,12 +17,12 @@ import pytest
 from object_store import mount
 
 import penstock as ps
-from penstock.engine import lock as lock_module
-from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.fault import hooked
-from penstock.engine.generation import Generation, TakenOverError, records_of, take
-from penstock.engine.lock import Lock
-from penstock.engine.storage import Storage
+from penstock.checkpoint import lock as lock_module
+from penstock.checkpoint.checkpoint import Checkpoint
+from penstock.checkpoint.fault import hooked
+from penstock.checkpoint.generation import Generation, TakenOverError, records_of, take
+from penstock.checkpoint.lock import Lock
+from penstock.checkpoint.storage import Storage
 from penstock.errors import CheckpointError, PenstockError
 from penstock.portal.testing import local_session
 

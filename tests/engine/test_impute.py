@@ -14,19 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.algebra.operator import Impute
-from penstock.algebra.orders import Orders
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.punctuation import PunctuationSet
-from penstock.engine.fault import Crash, hooked
-from penstock.engine.keep import step_bucket
-from penstock.engine.pipeline import Keeper
-from penstock.engine.state import Units, apply
-from penstock.engine.storage import Storage
-from penstock.engine.task import Job, Merge, Report
-from penstock.engine.watch import Watch
+from penstock.checkpoint.fault import Crash, hooked
+from penstock.checkpoint.runs import Units, apply
+from penstock.checkpoint.storage import Storage
+from penstock.engine.tasks.keep import step_bucket
+from penstock.engine.tasks.pipeline import Keeper
+from penstock.engine.tasks.task import Job, Merge, Report
+from penstock.engine.tasks.watch import Watch
 from penstock.errors import UserError
-from penstock.kernels.queue import QueueKernel
+from penstock.operators.impute.kernel import QueueKernel
+from penstock.operators.impute.operator import Impute
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.plan.orders import Orders
 from penstock.portal.show import Snapshot
 from penstock.portal.testing import local_session
 

@@ -19,17 +19,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.algebra.feedback import Feedback
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.table import TableJoin
+from penstock.checkpoint.checkpoint import Checkpoint, EpochPlan
+from penstock.checkpoint.fault import Crash, hooked
 from penstock.engine import tables
-from penstock.engine.checkpoint import Checkpoint, EpochPlan
-from penstock.engine.fault import Crash, hooked
 from penstock.engine.progress import Progress
 from penstock.engine.source.files import FilesReader
+from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.lookup.reference import TableJoin as ByDefinition
+from penstock.pattern.feedback import Feedback
+from penstock.pattern.pattern import Pattern
 from penstock.portal.testing import local_session
 from penstock.reference.item import Event, events
-from penstock.reference.table import TableJoin as ByDefinition
 
 GROUP, SEGMENTS, FILES = 10, 5, 6
 CARS = ps.stream("cars", "ts bigint, segment int, speed double", time="ts").read_parquet("in", order="name").disorder(5)

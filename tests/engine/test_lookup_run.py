@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.engine.fault import Crash, hooked
+from penstock.checkpoint.fault import Crash, hooked
 from penstock.portal.testing import local_session
 from penstock.reference.interpret import interpret
 from penstock.reference.item import events

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.multiway import join
+from penstock.builder.multiway import join
 from penstock.engine.measure_joins import _codes, _share, measure_joins, sample
 from penstock.errors import UserError
+from penstock.operators.join.operator import Join
+from penstock.operators.multijoin.operator import MultiJoin
 
 START = datetime(2026, 1, 1)
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.control_log import LARGEST
-from penstock.engine.storage import seal
+from penstock.checkpoint.storage import seal
 from penstock.errors import UserError
+from penstock.feedback.log import LARGEST
 from penstock.portal.testing import local_session
 
 
@@ -92,7 +92,7 @@ def test_a_message_that_cannot_be_read_is_left_alone_with_a_warning(tmp_path: Pa
 
 
 def test_a_message_that_breaks_an_operator_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.engine.guards import Guards
+    from penstock.feedback.guards import Guards
 
     def broken(self: Guards, *args: object, **more: object) -> None:
         raise KeyError("minute")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.fault import Crash, hooked
+from penstock.checkpoint.fault import Crash, hooked
 from penstock.portal.testing import local_session
 
 FILES, ROWS = 7, 6

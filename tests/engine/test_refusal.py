@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from penstock.checkpoint.storage import Storage
 from penstock.engine.admission import INSISTED, admit, insisted
 from penstock.engine.run import TriggerName
-from penstock.engine.storage import Storage
 from penstock.errors import UserError
 from penstock.portal.testing import local_session
 

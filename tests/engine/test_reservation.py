@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.engine.lock import Lock
-from penstock.engine.storage import Storage, seal
+from penstock.checkpoint.lock import Lock
+from penstock.checkpoint.storage import Storage, seal
 from penstock.errors import CheckpointError, PenstockError, UserError
 from penstock.portal import cli
 from penstock.portal.testing import local_session
@@ -104,10 +104,10 @@ def test_the_command_line_asks_first_too(tmp_path: Path, monkeypatch: pytest.Mon
         f"sink = ps.parquet({str(tmp_path / 'out')!r})\n"
     )
     file.write_text(text.format(more=""))
-    monkeypatch.setattr("penstock.engine.session.spark_session", lambda *a, **k: local_session())
+    monkeypatch.setattr("penstock.engine.spark.session.spark_session", lambda *a, **k: local_session())
     done = CliRunner().invoke(cli.app, ["run", str(file), "--trigger", "once"])
     assert done.exit_code == 0, done.output
-    monkeypatch.setattr("penstock.engine.session.spark_session", lambda *a, **k: never())
+    monkeypatch.setattr("penstock.engine.spark.session.spark_session", lambda *a, **k: never())
 
     def said(*more: str) -> str:
         found = CliRunner().invoke(cli.app, ["run", str(file), "--trigger", "once", *more])

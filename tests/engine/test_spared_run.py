@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.fault import Crash, hooked
+from penstock.checkpoint.fault import Crash, hooked
 from penstock.engine.progress import Progress
 from penstock.portal.testing import local_session
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.algebra.table import Table, table
+from penstock.checkpoint.storage import Storage
 from penstock.engine import tables as engine
-from penstock.engine.storage import Storage
 from penstock.engine.tables import TableKeeper, load, load_all
 from penstock.errors import CheckpointError, PenstockError, SchemaError, SourceError, UserError
+from penstock.plan.table import Table, table
 
 ITEMS = table("items", "sku string, price int", key="sku")
 VERSIONED = table("items", "sku string, price int, since int", key="sku", version="since")

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.algebra.feedback import Feedback
-from penstock.engine.fault import Crash, hooked
+from penstock.checkpoint.fault import Crash, hooked
+from penstock.pattern.feedback import Feedback
 from penstock.portal.testing import local_session
 
 QUERIES: dict[str, tuple[Callable[[ps.Stream], ps.Stream], list[str]]] = {

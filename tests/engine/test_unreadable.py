@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.fault import Crash, hooked
+from penstock.checkpoint.fault import Crash, hooked
 from penstock.engine.run import Run
 from penstock.errors import SourceError, UnreadableError, UserError
 from penstock.portal.testing import local_session
@@ -277,7 +277,7 @@ def test_without_promises_of_order_the_others_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
 def test_text_on_a_bad_disk_obeys_too(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.engine.source import text
+    from penstock.engine.source.formats import text
 
     (tmp_path / "in").mkdir()
     for n in range(4):
@@ -308,8 +308,8 @@ def test_text_on_a_bad_disk_obeys_too(tmp_path: Path, kind: str, monkeypatch: py
 @pytest.mark.parametrize("policy", ["wait", "skip"])
 def test_a_bad_moment_of_the_disk_passes(tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file does not change: it can be read again, and it is."""
-    from penstock.engine import task
     from penstock.engine.source import unreadable
+    from penstock.engine.tasks import task
 
     fill(tmp_path / "in")
     failures = 3 if policy == "wait" else 1

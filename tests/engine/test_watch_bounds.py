@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.contracts.bound import bounds
+from penstock.analysis.bounds import bounds
+from penstock.checkpoint.runs import Units
 from penstock.engine.progress import Progress
-from penstock.engine.source.promised import PromiseState
-from penstock.engine.state import Units
+from penstock.engine.source.promises.driver import PromiseState
 from penstock.engine.watch_bounds import Watch, rates_from
 from penstock.portal.testing import local_session
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.algebra.aggregation import Aggregation
-from penstock.algebra.duration import parse_duration
-from penstock.algebra.expression import Expression
-from penstock.algebra.feedback import Feedback
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
-from penstock.engine.control_log import message
-from penstock.engine.storage import seal, unseal
+from penstock.checkpoint.storage import seal, unseal
 from penstock.errors import PenstockError
+from penstock.feedback.log import message
+from penstock.pattern.duration import parse_duration
+from penstock.pattern.feedback import Feedback
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
 from penstock.portal.script import load
+from penstock.sql.aggregation import Aggregation
+from penstock.sql.expression import Expression
 
 SCHEMA = Schema.parse("ts timestamp, day date, n int, big bigint, v double, m decimal(10,2), s string, b boolean", "ts")
 EXAMPLES = {

@@ -8,12 +8,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.algebra.aggregation import Aggregation
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
-from penstock.algebra.window import Window
-from penstock.kernels.aggregate import AggregateKernel
 from penstock.kernels.fold import fold, frontier_of, sort_by
+from penstock.operators.aggregate.kernel import AggregateKernel
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.window import Window
+from penstock.sql.aggregation import Aggregation
 
 SCHEMA = Schema.parse("t int, key string, v int", time="t")
 WINDOW = Window.tumbling(10, on="t").resolve(SCHEMA)

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.contracts.report import Finding, Fix, Report
+from penstock.contract.report import Finding, Fix, Report
 from penstock.portal.check import Checked, check_file, drawn, fix_lines
 from penstock.portal.cli import app
 from penstock.portal.script import load
@@ -151,14 +151,14 @@ def test_a_fix_that_helps_only_some_says_so() -> None:
 
 
 def test_run_refuses_before_spark_starts(query_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.engine.session.spark_session", lambda *a, **k: pytest.fail("Spark was started"))
+    monkeypatch.setattr("penstock.engine.spark.session.spark_session", lambda *a, **k: pytest.fail("Spark was started"))
     told = complaint("run", query_file(UNSAFE))
     assert "error: aggregate-1" in told and "needs: traffic: segment: each value" in told
     assert "--allow-unbounded" in told
 
 
 def test_run_with_a_reason_then_state(query_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.engine.session.spark_session", lambda *a, **k: local_session())
+    monkeypatch.setattr("penstock.engine.spark.session.spark_session", lambda *a, **k: local_session())
     kept = str(tmp_path / "kept")
     # A bounded run is not refused, and says what stays open.
     done = runner.invoke(app, ["run", query_file(UNSAFE), "--trigger", "available_now", "--checkpoint", kept])

@@ -17,8 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock
-from penstock.engine import doctor
-from penstock.engine.doctor import Check
+from penstock.engine.spark import doctor
+from penstock.engine.spark.doctor import Check
 from penstock.portal import cli
 from penstock.portal.cli import app
 from penstock.portal.script import load

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.engine.control_log import ControlLog
-from penstock.engine.storage import Storage
+from penstock.checkpoint.storage import Storage
+from penstock.feedback.log import ControlLog
 from penstock.portal.cli import app
 from penstock.portal.script import load
 from penstock.portal.testing import local_session

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.storage import seal
+from penstock.checkpoint.storage import seal
 from penstock.engine.terminal import terminal
 from penstock.portal.cli import _print_summary
 from penstock.portal.testing import local_session

@@ -8,12 +8,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock.algebra.builder import Stream
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Restriction, at_least, at_most, between, equal, less, one_of
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Domain
+from penstock.builder.stream import Stream
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import Restriction, at_least, at_most, between, equal, less, one_of
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Domain
 from penstock.reference.interpret import Result, interpret
 from penstock.reference.item import Event, Item, breaches, events
 

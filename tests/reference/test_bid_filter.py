@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
 from penstock.reference.bid_filter import BidFilter
 from penstock.reference.item import Event
-from penstock.reference.operator import feed
+from penstock.reference.running import feed
 
 BID = Schema.parse("item string, price int")
 

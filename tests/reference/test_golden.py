@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from penstock.algebra.builder import Stream
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Domain
+from penstock.builder.stream import Stream
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Domain
 from penstock.reference.interpret import Result, interpret
 from penstock.reference.item import Event, Item, Punctuate, breaches, events, is_grammatical
 

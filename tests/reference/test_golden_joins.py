@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripts import arrivals, run, shown, stream
 
-from penstock.algebra.builder import Stream
+from penstock.builder.stream import Stream
 from penstock.reference.interpret import Result
 from penstock.reference.item import Punctuate
 from penstock.reference.trace import format_step

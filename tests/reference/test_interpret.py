@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.builder import Stream
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
-from penstock.algebra.window import Window
+from penstock.builder.stream import Stream
 from penstock.errors import UserError
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.window import Window
 from penstock.reference.interpret import Result, interpret
 from penstock.reference.item import breaches, events, punctuations
 

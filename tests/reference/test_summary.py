@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.aggregation import Aggregation
-from penstock.algebra.schema import Schema
 from penstock.errors import OverflowingError
+from penstock.pattern.schema import Schema
 from penstock.reference.grouping import value_of
+from penstock.sql.aggregation import Aggregation
 
 SCHEMA = Schema.parse("ts int, x int, y double, d decimal(10,2), s string, b boolean", time="ts")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.algebra.builder import Stream
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
+from penstock.builder.stream import Stream
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
 from penstock.reference.trace import format_step, trace
 
 

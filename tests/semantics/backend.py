@@ -17,20 +17,20 @@ import pyarrow.parquet as pq
 from case import WHOLE, Case, Cut
 
 import penstock as ps
-from penstock.algebra.operator import Sink
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.plan import Plan
-from penstock.algebra.types import value_to_json
-from penstock.engine import epoch
-from penstock.engine.answers import AS_OF, PARTIAL, answers
-from penstock.engine.checkpoint import Checkpoint, EpochPlan
-from penstock.engine.control_log import ControlLog
-from penstock.engine.epoch import Driver
+from penstock.checkpoint.checkpoint import Checkpoint, EpochPlan
+from penstock.checkpoint.storage import Storage
+from penstock.engine.epoch import driver as epoch
+from penstock.engine.epoch.driver import Driver
 from penstock.engine.settings import Settings
 from penstock.engine.sink import MemoryTarget, memory
 from penstock.engine.sink.target import FileTarget
 from penstock.engine.source.letter import FAILED
-from penstock.engine.storage import Storage
+from penstock.feedback.answers import AS_OF, PARTIAL, answers
+from penstock.feedback.log import ControlLog
+from penstock.operators.sink.operator import Sink
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.types import value_to_json
+from penstock.plan.plan import Plan
 from penstock.portal.testing import local_session
 from penstock.reference.interpret import Run, Step, interpret
 from penstock.reference.item import breaches, events

@@ -12,10 +12,20 @@ import duckdb
 import pyarrow as pa
 from case import Case
 
-from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.operator import Aggregate, Bucket, Distinct, Map, Project, Select, Sink, Source, Top, Union
-from penstock.algebra.plan import Node, Plan
-from penstock.algebra.window import CountWindow, LandmarkWindow, TimeWindow
+from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.distinct.operator import Distinct
+from penstock.operators.join.operator import Join
+from penstock.operators.map.operator import Map
+from penstock.operators.multijoin.operator import MultiJoin
+from penstock.operators.project.operator import Project
+from penstock.operators.select.operator import Select
+from penstock.operators.sink.operator import Sink
+from penstock.operators.source.operator import Source
+from penstock.operators.top.operator import Top
+from penstock.operators.union.operator import Union
+from penstock.operators.window.operator import Bucket
+from penstock.plan.plan import Node, Plan
+from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow
 
 _HAS = "FILTER (WHERE v IS NOT NULL)"
 #: Name → what a query says, and what it means in DuckDB.

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import penstock as ps
-from penstock.algebra.pattern import Pattern
+from penstock.pattern.pattern import Pattern
 
 #: Every event has an `id`, so that dead letters can be told apart.
 SCHEMA = "ts int, k string, id int, v double, n bigint, d decimal(9,2)"

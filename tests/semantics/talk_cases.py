@@ -16,19 +16,9 @@ import pyarrow as pa
 from case import FUNCTIONS, Feed
 
 import penstock as ps
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import (
-    Range,
-    Restriction,
-    at_least,
-    at_most,
-    between,
-    equal,
-    greater,
-    less,
-    one_of,
-)
-from penstock.algebra.schema import Schema
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import Range, Restriction, at_least, at_most, between, equal, greater, less, one_of
+from penstock.pattern.schema import Schema
 
 Row = Mapping[str, Any]
 

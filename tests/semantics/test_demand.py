@@ -16,7 +16,7 @@ from join_cases import join_cases
 from random_cases import cases, cuts
 
 import penstock as ps
-from penstock.algebra.pattern import Pattern
+from penstock.pattern.pattern import Pattern
 from penstock.portal.testing import local_session
 
 

@@ -25,11 +25,12 @@ from join_cases import join_cases
 from random_cases import cases, cuts
 
 import penstock as ps
-from penstock.algebra.feedback import Feedback, Switches
-from penstock.algebra.operator import Aggregate, Operator
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import at_least, at_most, between, equal, greater, less, one_of
-from penstock.algebra.schema import Schema
+from penstock.operators.aggregate.operator import Aggregate
+from penstock.pattern.feedback import Feedback, Switches
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import at_least, at_most, between, equal, greater, less, one_of
+from penstock.pattern.schema import Schema
+from penstock.plan.operator import Operator
 
 RANDOMS = st.randoms(use_true_random=False)
 #: Cases without results are passed over, which is no sign of a bad strategy.

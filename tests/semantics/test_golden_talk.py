@@ -11,7 +11,7 @@ from case import Case, Cut
 from golden_talk import GOLDENS, Golden, feed
 from withheld import TalkingRun
 
-from penstock.algebra.pattern import Pattern
+from penstock.pattern.pattern import Pattern
 
 #: One event or punctuation of each stream in an epoch.
 ONE = Cut(file_rows=1, max_rows=1, overlap=False)

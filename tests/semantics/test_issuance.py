@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from talk_cases import BY_VALUE, QUERIES, TABLES, Row, bounds, counting, feed, pattern, plan, stream_of
 from withheld import TalkingRun
 
-from penstock.algebra.operator import Aggregate, Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.plan import Plan
-from penstock.algebra.respond import respond
+from penstock.analysis.respond import respond
+from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.plan.plan import Plan
 from penstock.reference.grouping import result_row
 from penstock.reference.interpret import interpret
 from penstock.reference.item import Event, Item, events

@@ -19,11 +19,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from talk_cases import HOW, KEYS, feed
 
-from penstock.algebra.feedback import Feedback, Intent
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.plan import Node, Plan
-from penstock.algebra.respond import respond
+from penstock.analysis.respond import respond
+from penstock.operators.source.operator import Source
+from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.pattern import Pattern
+from penstock.plan.plan import Node, Plan
 
 DEAF = ".feedback(exploit=False)"
 #: A smaller seed is no simpler case: there is nothing to shrink.

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from random_cases import cuts, feeds_named
 
 import penstock as ps
-from penstock.algebra.operator import Operator, Pace
-from penstock.algebra.types import value_from_json
-from penstock.engine.watch import paced_letters
+from penstock.engine.tasks.watch import paced_letters
+from penstock.operators.pace.operator import Pace
+from penstock.pattern.types import value_from_json
+from penstock.plan.operator import Operator
 from penstock.reference.interpret import Result, interpret
 from penstock.reference.item import breaches, events
 

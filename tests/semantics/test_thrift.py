@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from join_cases import join_cases
 from random_cases import cuts
 
-from penstock.algebra.feedback import Feedback
-from penstock.algebra.join import Join
-from penstock.algebra.propagate import Propagation
+from penstock.analysis.propagate import Propagation
+from penstock.operators.join.operator import Join
+from penstock.pattern.feedback import Feedback
 
 SENSORS = "wid int, sensor int, id int"
 HOLED = "ts int, x int, id int"
@@ -57,8 +57,8 @@ def test_windows_with_events_do_not_hide_the_empty_one() -> None:
     behaviour = Propagation(windows().stream().plan).behaviours["join-1"]
     told: list[str] = []
     schema = operator.inputs[0].schema
-    from penstock.algebra.orders import Answer
-    from penstock.algebra.pattern import Pattern
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.orders import Answer
 
     for wid in (2, 3, 4, 5):
         behaviour.receive([(Pattern.parse(f"[<= {wid}, *, *]", schema),), ()])

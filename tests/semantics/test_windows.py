@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_cases import cuts
 
-from penstock.algebra.pattern import Pattern
+from penstock.pattern.pattern import Pattern
 
 ONE = Cut(max_rows=1, file_rows=1)
 #: How a tick is written in each kind of time.

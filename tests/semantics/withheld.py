@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from penstock.algebra.operator import Operator
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.plan import Plan
-from penstock.algebra.respond import respond
-from penstock.algebra.response import Response
+from penstock.analysis.respond import respond
+from penstock.pattern.pattern import Pattern
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan
+from penstock.plan.response import Response
 from penstock.reference.interpret import Run
 from penstock.reference.item import Event, Item, events
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from scenario import SCENARIOS, TOLD
 
 import penstock as ps
-from penstock.engine.fault import hooked
+from penstock.checkpoint.fault import hooked
 
 
 def main(name: str, source: str, home: str, master: str, settings: str, point: str, nth: str) -> None:

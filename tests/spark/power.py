@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from penstock.engine.disk import Disk
-from penstock.engine.fault import Crash
+from penstock.checkpoint.disk import Disk
+from penstock.checkpoint.fault import Crash
 
 #: What to forget to wait for: ("sync" or "sync_folder", path below the disk's folder).
 Forgets = Callable[[str, str], bool]

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import penstock as ps
-from penstock.engine.checkpoint import Checkpoint, named_by
-from penstock.engine.state import read_marks, read_run, run_names
-from penstock.engine.storage import Storage
+from penstock.checkpoint.checkpoint import Checkpoint, named_by
+from penstock.checkpoint.runs import read_marks, read_run, run_names
+from penstock.checkpoint.storage import Storage
 
 SECOND = 1_000_000
 FILES, ROWS = 4, 60

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from penstock.engine.java import find_java, launcher_home
+from penstock.engine.spark.java import find_java, launcher_home
 
 _PATIENCE = 60.0
 

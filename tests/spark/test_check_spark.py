@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from spark_corpus import FILES, Case, Streams, corpus, write
 
-from penstock.contracts.report import Report
-from penstock.contracts.spark_plan import Source
-from penstock.engine.check_spark import check_spark
+from penstock.contract.report import Report
 from penstock.errors import UserError
+from penstock.spark_check.plan import Source
+from penstock.spark_check.query import check_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

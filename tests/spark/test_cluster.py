@@ -21,7 +21,7 @@ import pytest
 from scenario import FILES, SCENARIOS, Outcome, orphans, outcome
 from standalone import spark_home, standalone
 
-from penstock.engine.pack import pack
+from penstock.engine.spark.pack import pack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

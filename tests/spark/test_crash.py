@@ -13,9 +13,9 @@ from plug import EveryStepOnce, Hook, Seeded, crash_at, run_to_the_end
 from scenario import ROWS, SCENARIOS, Outcome, Scenario, held, orphans, outcome, state_named, windows
 
 import penstock as ps
-from penstock.engine import keep
-from penstock.engine.fault import Crash, hooked
-from penstock.engine.storage import Storage
+from penstock.checkpoint.fault import Crash, hooked
+from penstock.checkpoint.storage import Storage
+from penstock.engine.tasks import keep
 from penstock.portal.testing import local_session
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from plug import crash_at
 from scenario import ROWS, SCENARIOS, Outcome, events, orphans, outcome, windows
 
 import penstock as ps
-from penstock.engine.disk import Disk, on_disk
-from penstock.engine.fault import Crash, hooked
+from penstock.checkpoint.disk import Disk, on_disk
+from penstock.checkpoint.fault import Crash, hooked
+from penstock.checkpoint.storage import seal, unseal
 from penstock.engine.source.files import FilesReader
-from penstock.engine.storage import seal, unseal
 from penstock.errors import CheckpointError, PenstockError, SchemaError, SourceError, UserError
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from plug import crash_at
 from scenario import FILES, ROWS, SCENARIOS, Outcome, Scenario, outcome, windows
 
 import penstock as ps
+from penstock.checkpoint.checkpoint import Checkpoint, Manifest
+from penstock.checkpoint.fault import Crash, hooked
+from penstock.checkpoint.runs import run_names
+from penstock.checkpoint.storage import Storage
 from penstock.engine import tables
-from penstock.engine.checkpoint import Checkpoint, Manifest
-from penstock.engine.fault import Crash, hooked
-from penstock.engine.state import run_names
-from penstock.engine.storage import Storage
 from penstock.errors import CheckpointError
 from penstock.portal.testing import local_session
 

@@ -19,7 +19,7 @@ import pytest
 from plug import EveryStepOnce, Hook, Seeded, run_to_the_end
 from scenario import IGNORED, TOLD, UNTOLD, orphans, outcome, state_named
 
-from penstock.algebra.feedback import Feedback
+from penstock.pattern.feedback import Feedback
 from penstock.portal.testing import local_session
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.algebra.operator import Source
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Disorder, Inbox
 from penstock.engine.source import SourceReader, open_reader, read
 from penstock.engine.source.inbox import MARKER, InboxReader, batch_folder, start_inbox, write_batch
 from penstock.errors import UserError
+from penstock.operators.source.operator import Source
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Disorder, Inbox
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,12 +20,12 @@ from power import Forgets, Fragile
 from scenario import ROWS, events, joined, windows, write_input, write_trips
 
 import penstock as ps
+from penstock.checkpoint.checkpoint import Checkpoint
+from penstock.checkpoint.disk import on_disk
+from penstock.checkpoint.fault import Crash, hooked
+from penstock.checkpoint.runs import run_names
+from penstock.checkpoint.storage import Storage
 from penstock.engine import tables
-from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.disk import on_disk
-from penstock.engine.fault import Crash, hooked
-from penstock.engine.state import run_names
-from penstock.engine.storage import Storage
 from penstock.portal.testing import local_session
 
 Row = tuple[Any, ...]

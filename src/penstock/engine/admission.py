@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.algebra.operator import Source
-from penstock.algebra.plan import Plan
-from penstock.algebra.source import EndOfSource
-from penstock.contracts.check import check
-from penstock.contracts.flow import Verdict
-from penstock.contracts.offering import weigh
-from penstock.contracts.report import Finding, Report
-from penstock.engine.storage import Storage, seal, unseal
+from penstock.analysis.check import check
+from penstock.analysis.judge import weigh
+from penstock.checkpoint.storage import Storage, seal, unseal
+from penstock.contract.flow import Verdict
+from penstock.contract.report import Finding, Report
 from penstock.errors import UserError
+from penstock.operators.source.operator import Source
+from penstock.plan.plan import Plan
+from penstock.plan.promise import EndOfSource
 
 #: Where a checkpoint keeps that someone insisted, and why.
 INSISTED = "unbounded.json"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.algebra.operator import Source
-from penstock.algebra.source import Generated
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.split import Split
 from penstock.engine.source.ticks import from_tick
+from penstock.operators.source.operator import Source
+from penstock.plan.promise import Generated
 
 #: So many seconds ahead no clock is by mistake of a time zone.
 FAR = 86_400

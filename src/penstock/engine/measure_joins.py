@@ -12,18 +12,20 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from penstock.algebra.at_once import passes_at_once
-from penstock.algebra.builder import Stream
-from penstock.algebra.combine import Extent
-from penstock.algebra.multiway import Joining, JoinStatistics, Key
-from penstock.algebra.operator import Operator, Sink, Source
-from penstock.algebra.plan import Plan
-from penstock.algebra.source import Inbox
-from penstock.algebra.table import TableJoin
-from penstock.engine.pipeline import Pipeline
+from penstock.builder.combine import Extent
+from penstock.builder.multiway import Joining, JoinStatistics, Key
+from penstock.builder.stream import Stream
 from penstock.engine.source import open_reader, read, reader_options
 from penstock.engine.source.ticks import Ticks, column_ticks
+from penstock.engine.tasks.pipeline import Pipeline
 from penstock.errors import UserError
+from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.sink.operator import Sink
+from penstock.operators.source.operator import Source
+from penstock.plan.at_once import passes_at_once
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan
+from penstock.plan.promise import Inbox
 
 #: Key and time of an event share one number when they are counted: so many bits for both.
 _BITS = 61

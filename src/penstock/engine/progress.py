@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from penstock.algebra.feedback import Feedback, Intent
-from penstock.algebra.pattern import Pattern
+from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Guard:
     def operator(self) -> str:
         """The operator that drops them: `join-1` of the place `join-1#0`, its first input.
 
-        >>> from penstock.algebra.schema import Schema
+        >>> from penstock.pattern.schema import Schema
         >>> Guard("join-1#0", Pattern.all(Schema.parse("n int")), 1, False).operator
         'join-1'
         """

@@ -13,18 +13,18 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from penstock.algebra.operator import Source
-from penstock.algebra.plan import Plan
-from penstock.algebra.source import Files
-from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.lock import Lock
-from penstock.engine.names import refuse_links
-from penstock.engine.places import Written, refuse_reading_own_files
+from penstock.checkpoint.checkpoint import Checkpoint
+from penstock.checkpoint.lock import Lock
+from penstock.checkpoint.names import refuse_links
+from penstock.checkpoint.storage import Storage, below, seal, unseal
+from penstock.engine.own_files import Written, refuse_reading_own_files
 from penstock.engine.settings import Settings
 from penstock.engine.sink.target import OWNER, BoundTarget, FileTarget, FolderTarget, Target
 from penstock.engine.source.folder import Folder
-from penstock.engine.storage import Storage, below, seal, unseal
 from penstock.errors import CheckpointError, UserError
+from penstock.operators.source.operator import Source
+from penstock.plan.plan import Plan
+from penstock.plan.promise import Files
 
 #: Where a file sink keeps its checkpoint, if the user names no other place.
 BESIDE_SINK = "_penstock/checkpoint"

@@ -17,25 +17,26 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.algebra.duration import parse_duration
-from penstock.algebra.operator import Operator, Sink
-from penstock.algebra.plan import Plan
-from penstock.algebra.source import Inbox
+from penstock.checkpoint.checkpoint import Checkpoint
+from penstock.checkpoint.storage import Storage, below
 from penstock.engine.admission import Admission
-from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.contract_record import record_contract
-from penstock.engine.epoch import Driver
-from penstock.engine.failure import explain_failure, is_spark_failure
+from penstock.engine.epoch.driver import Driver
 from penstock.engine.progress import Progress
 from penstock.engine.reservation import reserve
 from penstock.engine.settings import TUNABLE, Settings, check_setting
 from penstock.engine.sink import Target
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
-from penstock.engine.storage import Storage, below
-from penstock.engine.talking import Talking
+from penstock.engine.spark.failure import explain_failure, is_spark_failure
 from penstock.engine.unread import check_unread
 from penstock.engine.watch_bounds import watching
 from penstock.errors import UserError, did_you_mean
+from penstock.feedback.contract_record import record_contract
+from penstock.feedback.handle import Talking
+from penstock.operators.sink.operator import Sink
+from penstock.pattern.duration import parse_duration
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan
+from penstock.plan.promise import Inbox
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from penstock.engine.compaction import MANY
+from penstock.engine.epoch.compaction import MANY
 from penstock.errors import UserError
 
 #: What a committed epoch survives: the end of the power too, or the end of the process alone.

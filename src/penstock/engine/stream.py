@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.algebra import builder
-from penstock.algebra.arguments import checked, worded
-from penstock.algebra.duration import parse_duration
-from penstock.algebra.operator import Source
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Generated, Inbox
-from penstock.algebra.types import coerce_value
-from penstock.contracts.bound import with_bounds
-from penstock.contracts.check import check
-from penstock.contracts.report import Report
+from penstock.analysis.bounds import with_bounds
+from penstock.analysis.check import check
+from penstock.builder import stream as builder
+from penstock.contract.report import Report
 from penstock.engine.admission import admit
-from penstock.engine.gateway import check_session
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
 from penstock.engine.settings import Settings, check_setting
 from penstock.engine.sink import MemoryTarget, Target, memory
 from penstock.engine.source.ticks import to_tick
+from penstock.engine.spark.gateway import check_session
 from penstock.errors import UserError, did_you_mean, shortly
+from penstock.operators.source.operator import Source
+from penstock.pattern.arguments import checked, worded
+from penstock.pattern.duration import parse_duration
+from penstock.pattern.schema import Schema
+from penstock.pattern.types import coerce_value
+from penstock.plan.promise import Generated, Inbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,7 +119,7 @@ class Stream(builder.Stream):
         chosen = parse_trigger(trigger, every)
         admission = admit(self.plan, bounded=chosen.bounded, allow_unbounded=allow_unbounded)
         if spark is None:
-            from penstock.engine.session import spark_session
+            from penstock.engine.spark.session import spark_session
 
             spark = partial(spark_session, master)
         elif not callable(spark):

@@ -19,20 +19,20 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from penstock.algebra.operator import Source
-from penstock.algebra.source import Files
-from penstock.algebra.table import Framed, Table
-from penstock.algebra.types import type_text
-from penstock.engine.intact import DamagedError
-from penstock.engine.names import is_ours
+from penstock.checkpoint.intact import DamagedError
+from penstock.checkpoint.names import is_ours
+from penstock.checkpoint.storage import Storage
 from penstock.engine.source.files import FilesReader
-from penstock.engine.source.fit import Fit, convert, fit
 from penstock.engine.source.folder import Folder
+from penstock.engine.source.formats.fit import Fit, convert, fit
+from penstock.engine.source.formats.read import read
 from penstock.engine.source.place import first_line
-from penstock.engine.source.read import read
-from penstock.engine.storage import Storage
 from penstock.errors import PenstockError, SchemaError, SourceError, UserError, did_you_mean
-from penstock.kernels.lookup import prepare
+from penstock.operators.lookup.kernel import prepare
+from penstock.operators.source.operator import Source
+from penstock.pattern.types import type_text
+from penstock.plan.promise import Files
+from penstock.plan.table import Framed, Table
 
 #: Snapshots that a worker keeps open.
 OPEN = 16

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from penstock.engine.checkpoint import Manifest, Output
+from penstock.checkpoint.checkpoint import Manifest, Output
 from penstock.engine.progress import Progress
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.ticks import from_tick
-from penstock.engine.task import Report
+from penstock.engine.tasks.task import Report
 
 Counts = dict[str, int]
 

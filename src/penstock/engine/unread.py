@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.engine.source.listing import SourceReader
 from penstock.engine.source.split import Split
 from penstock.engine.source.unreadable import Trouble
-from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError, UnreadableError
 
 PLACES = "unread.json"

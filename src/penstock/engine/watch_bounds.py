@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.algebra.duration import format_duration
-from penstock.algebra.operator import Source
-from penstock.algebra.plan import Plan
-from penstock.algebra.source import Expected
-from penstock.contracts.bound import Bound, bounds
-from penstock.contracts.pace import Arrivals, pace_of, step_of
+from penstock.analysis.bounds import Bound, bounds
+from penstock.checkpoint.runs import Units
+from penstock.contract.rates import Arrivals, pace_of, step_of
 from penstock.engine.progress import Progress
-from penstock.engine.source.promised import PromiseState
-from penstock.engine.state import Units
+from penstock.engine.source.promises.driver import PromiseState
+from penstock.operators.source.operator import Source
+from penstock.pattern.duration import format_duration
+from penstock.plan.plan import Plan
+from penstock.plan.promise import Expected
 
 #: So many of the last epochs are kept to measure rates between; of those before, every second, again and again.
 _RECENT = 32

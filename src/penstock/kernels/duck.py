@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from penstock.algebra.sql.term import reason_of
 from penstock.errors import FailingError, OverflowingError, UserError
+from penstock.sql.term import reason_of
 
 #: How the error begins that a kernel raises in SQL for a time off the declared grid.
 OFF_GRID = "time off the grid"

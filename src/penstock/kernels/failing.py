@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.algebra.expression import Expression
-from penstock.algebra.fallible import Fallible
 from penstock.errors import FailingError
 from penstock.kernels.duck import query, to_the_letter
+from penstock.sql.expression import Expression
+from penstock.sql.fallible import Fallible
 
 _AT = "__at"
 Mask = npt.NDArray[np.bool_]

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Range
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import Range
 
 
 class Folding(Protocol):

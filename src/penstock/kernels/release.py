@@ -14,13 +14,13 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Equal, OneOf, values_of
-from penstock.algebra.schema import Schema
 from penstock.kernels.fold import frontier_of, is_tickable, tick, ticks
 from penstock.kernels.hash import hash_keys, is_exact
 from penstock.kernels.index import Mask, Run, distinct, expand, order_of, pick, ranges, same
 from penstock.kernels.stateful import DEAD, Answer, Fresh
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import ANY, Equal, OneOf, values_of
+from penstock.pattern.schema import Schema
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 #: Patterns that list more combinations of key values than this are evaluated row by row.

@@ -13,8 +13,8 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from penstock.algebra.feedback import Feedback
-from penstock.algebra.orders import Answer, Orders
+from penstock.pattern.feedback import Feedback
+from penstock.plan.orders import Answer, Orders
 
 __all__ = ["DEAD", "Answer", "Fresh", "Held", "Orders", "Shrinking", "Stateful", "Step"]
 

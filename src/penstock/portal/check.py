@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from penstock.algebra.feedback import RECORDS
-from penstock.contracts.report import Finding, Report, shortened
+from penstock.contract.report import Finding, Report, shortened
 from penstock.engine.terminal import say
 from penstock.errors import UserError
+from penstock.pattern.feedback import RECORDS
 from penstock.portal.script import load
 from penstock.portal.watch import say_json
 
@@ -64,9 +64,9 @@ def check_file(spec: str, *, bounded: bool = False) -> Checked:
 def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: str = "append") -> list[Checked]:
     """The verdicts on the streaming queries of a PySpark script, which are not started."""
     try:
-        from penstock.engine.check_spark import check_spark
+        from penstock.spark_check.query import check_spark
     except ImportError as error:
-        if error.name != "penstock.engine.check_spark":
+        if error.name != "penstock.spark_check.query":
             raise
         raise UserError("this Penstock cannot check Spark queries", hint="install it again") from None
     from penstock.portal.spark_script import find

@@ -13,15 +13,15 @@ import pyarrow as pa
 import typer
 
 import penstock
-from penstock.algebra.pattern import Pattern
+from penstock.checkpoint.storage import below
 from penstock.engine.admission import admit
 from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.run import parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget
-from penstock.engine.storage import below
 from penstock.engine.terminal import say, terminal
 from penstock.errors import UserError, counted
+from penstock.pattern.pattern import Pattern
 from penstock.portal.complaint import complaining
 from penstock.portal.live import short_bytes, short_time
 from penstock.portal.savings import Savings
@@ -211,7 +211,7 @@ def explain(
         return
     if file is None:
         raise UserError("no query file", hint="penstock explain FILE.py, or penstock explain --run RUN")
-    from penstock.algebra.forecast import forecast, releases
+    from penstock.analysis.forecast import forecast, releases
 
     script = load(file)
     if quiet:
@@ -374,7 +374,7 @@ def pack(
     quiet: Quiet = False,
 ) -> None:
     """Pack Penstock and what its tasks import for the workers of a cluster: run --packed takes it there."""
-    from penstock.engine.pack import pack as write_archive
+    from penstock.engine.spark.pack import pack as write_archive
 
     path = write_archive(target, tuple(also or ()))
     if as_json:
@@ -395,7 +395,7 @@ def doctor(
     quiet: Quiet = False,
 ) -> None:
     """Check what this machine has of what Penstock needs."""
-    from penstock.engine.doctor import checks
+    from penstock.engine.spark.doctor import checks
 
     found = checks(checkpoint, master=master, deep=deep or master is not None)
     sound = all(check.ok for check in found)

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from penstock.algebra.plan import boxes
-from penstock.algebra.tree import Box, draw
-from penstock.control.consumer import Consumer
-from penstock.control.talk import Talk
 from penstock.engine.progress import Guard
 from penstock.engine.terminal import say
-from penstock.engine.trail import CLIENT, Stop
 from penstock.errors import UserError
+from penstock.feedback.consumer import Consumer
+from penstock.feedback.talk import Talk
+from penstock.feedback.trail import CLIENT, Stop
+from penstock.plan.drawing import Box, draw
+from penstock.plan.plan import boxes
 from penstock.portal.feedback import account, deed, headline
 from penstock.portal.savings import Savings
 from penstock.portal.script import Script, load

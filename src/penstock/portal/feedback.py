@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from rich.table import Table
 
-from penstock.algebra.feedback import Feedback, Intent
-from penstock.control.consumer import Consumer
-from penstock.control.talk import Talk
-from penstock.engine.answers import AS_OF, PARTIAL
 from penstock.engine.progress import Guard, Receipt
 from penstock.engine.terminal import cell, say, terminal
-from penstock.engine.trail import Stop
 from penstock.errors import UserError
+from penstock.feedback.answers import AS_OF, PARTIAL
+from penstock.feedback.consumer import Consumer
+from penstock.feedback.talk import Talk
+from penstock.feedback.trail import Stop
+from penstock.pattern.feedback import Feedback, Intent
 from penstock.portal.savings import Savings
 from penstock.portal.table import print_table
 from penstock.portal.watch import say_json

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.algebra.operator import Source
-from penstock.algebra.source import Files, Inbox
-from penstock.algebra.table import TableJoin
+from penstock.engine.source.formats.read import Batch, read
 from penstock.engine.source.listing import open_reader, reader_options
-from penstock.engine.source.read import Batch, read
 from penstock.engine.stream import Stream
 from penstock.engine.tables import read_files
 from penstock.errors import UserError
+from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.source.operator import Source
+from penstock.plan.promise import Files, Inbox
 from penstock.reference.interpret import Arrival
 
 

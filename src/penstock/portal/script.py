@@ -21,16 +21,16 @@ from typing import Any
 
 import cloudpickle
 
-from penstock.algebra.operator import Source
-from penstock.algebra.source import Files, Inbox
-from penstock.engine.generation import records_of
+from penstock.checkpoint.generation import records_of
+from penstock.checkpoint.storage import Storage
 from penstock.engine.sink import Target
 from penstock.engine.source.folder import Folder
+from penstock.engine.source.formats.read import read
 from penstock.engine.source.listing import open_reader, reader_options
-from penstock.engine.source.read import read
-from penstock.engine.storage import Storage
 from penstock.engine.stream import Stream
 from penstock.errors import PenstockError, UnreadableError, UserError, a, did_you_mean, shortly
+from penstock.operators.source.operator import Source
+from penstock.plan.promise import Files, Inbox
 
 EXAMPLE = "query = ps.stream('traffic', 'ts timestamp, speed double', time='ts').read_parquet('data')"
 

@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from penstock.algebra.punctuation import PunctuationSet
-from penstock.algebra.schema import Schema
-from penstock.engine.checkpoint import Checkpoint, Manifest
-from penstock.engine.generation import records_of
-from penstock.engine.keep import live_rows
+from penstock.checkpoint.checkpoint import Checkpoint, Manifest
+from penstock.checkpoint.generation import records_of
+from penstock.checkpoint.runs import read_marks, read_run
+from penstock.checkpoint.storage import Storage, unseal
 from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.source.ticks import from_tick
-from penstock.engine.state import read_marks, read_run
-from penstock.engine.storage import Storage, unseal
+from penstock.engine.tasks.keep import live_rows
 from penstock.errors import CheckpointError, UserError
 from penstock.kernels.fold import is_tickable
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.schema import Schema
 from penstock.portal.state_query import select
 from penstock.portal.why import waits_for
 

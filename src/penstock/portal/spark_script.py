@@ -190,7 +190,7 @@ def _not_starting(path: Path, started: list[Found]) -> Iterator[None]:
         nonlocal building
         if building or SparkContext._active_spark_context is not None:
             return build(builder)
-        from penstock.engine.session import spark_session
+        from penstock.engine.spark.session import spark_session
 
         building = True
         try:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-from penstock.engine import task as tasks
+from penstock.engine.tasks import task as tasks
 
 Task = Callable[[int, Iterator[Any]], Iterable[Any]]
 

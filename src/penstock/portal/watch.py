@@ -120,7 +120,7 @@ class Watch:
             self.console.print(f"goes on after epoch {epoch}")
 
     def start_spark(self, master: str | None, packed: str | None = None) -> SparkSession:
-        from penstock.engine.session import spark_session
+        from penstock.engine.spark.session import spark_session
 
         if self.mode == "lines":
             self.console.print("starting Spark …")

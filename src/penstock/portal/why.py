@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.algebra.types import value_text
-from penstock.engine.keep import live_rows
+from penstock.checkpoint.runs import Run, UnitKey, read_marks, read_run
+from penstock.checkpoint.storage import Storage
 from penstock.engine.source.ticks import from_tick
-from penstock.engine.state import Run, UnitKey, read_marks, read_run
-from penstock.engine.storage import Storage
+from penstock.engine.tasks.keep import live_rows
 from penstock.kernels.fold import is_tickable, ticks
+from penstock.pattern.types import value_text
 
 #: Operators between which and their source nothing is held.
 _PASSING = ("select", "project", "map", "bucket", "lookup", "union")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from itertools import product
 
-from penstock.algebra.pattern import Pattern
+from penstock.pattern.pattern import Pattern
 
 
 class Agreement:
@@ -15,7 +15,7 @@ class Agreement:
     from the other, both have given `< 7`: so what is common to one punctuation of each is agreed, and a frontier
     moves with the slowest.
 
-    >>> from penstock.algebra.schema import Schema
+    >>> from penstock.pattern.schema import Schema
     >>> schema = Schema.parse("hour int")
     >>> two = Agreement(["north", "south"])
     >>> two.give("north", Pattern.parse("[<= 3]", schema))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.algebra.pattern import Pattern
 from penstock.errors import UserError
+from penstock.pattern.pattern import Pattern
 from penstock.reference.item import Event, Item, Punctuate
 
 

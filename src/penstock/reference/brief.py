@@ -16,8 +16,8 @@ LISTED = 6
 def brief(steps: Iterable[Step], width: int = 0) -> Iterator[str]:
     """Lines to read, an empty one before each arrival; operators' names padded to `width`.
 
-    >>> from penstock.algebra.operator import Source
-    >>> from penstock.algebra.schema import Schema
+    >>> from penstock.operators.source.operator import Source
+    >>> from penstock.pattern.schema import Schema
     >>> from penstock.reference.trace import trace
     >>> numbers = Source((), Schema.parse("n int"), name="numbers")
     >>> print(*brief(trace(numbers, {"numbers": [{"n": 1}]}, ends=True)), sep="\\n")

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.algebra import operator
-from penstock.algebra.join import Join, MultiJoin, Taken
-from penstock.algebra.operator import Operator
-from penstock.algebra.source import Domain
-from penstock.algebra.table import TableJoin
-from penstock.algebra.types import coerce_value
+from penstock.operators.aggregate import operator as aggregate_operator
+from penstock.operators.distinct import operator as distinct_operator
+from penstock.operators.instrument import operator as instrument_operator
+from penstock.operators.join.operator import Join, Taken
+from penstock.operators.limit import operator as limit_operator
+from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.map import operator as map_operator
+from penstock.operators.multijoin.operator import MultiJoin
+from penstock.operators.order_by import operator as order_by_operator
+from penstock.operators.pace import operator as pace_operator
+from penstock.operators.project import operator as project_operator
+from penstock.operators.select import operator as select_operator
+from penstock.operators.sink import operator as sink_operator
+from penstock.operators.source import operator as source_operator
+from penstock.operators.top import operator as top_operator
+from penstock.operators.union import operator as union_operator
+from penstock.operators.window import operator as window_operator
+from penstock.pattern.types import coerce_value
+from penstock.plan import operator as plan_operator
+from penstock.plan.operator import Operator
+from penstock.plan.promise import Domain
 
 #: Attribute → every value that it can have; null is never among them.
 Domains = Mapping[str, tuple[Any, ...]]
@@ -22,9 +37,9 @@ _ALWAYS = {"inner": {0, 1}, "left": {0}, "right": {1}, "full": set[int](), "semi
 def domains(node: Operator, *, but: Iterable[str] = ()) -> dict[str, tuple[Any, ...]]:
     """The attributes of an operator's output whose values are all known, without those named in `but`.
 
-    >>> from penstock.algebra.schema import Schema
-    >>> sensor = operator.Source((), Schema.parse("id int, v int"), name="s", promises=(Domain("id", (3, 4)),))
-    >>> domains(operator.Distinct((sensor,), sensor.schema))
+    >>> from penstock.pattern.schema import Schema
+    >>> sensor = source_operator.Source((), Schema.parse("id int, v int"), name="s", promises=(Domain("id", (3, 4)),))
+    >>> domains(distinct_operator.Distinct((sensor,), sensor.schema))
     {'id': (3, 4)}
     """
     found = _behind(node, [domains(i) for i in node.inputs])
@@ -33,7 +48,7 @@ def domains(node: Operator, *, but: Iterable[str] = ()) -> dict[str, tuple[Any, 
 
 def _behind(node: Operator, below: Sequence[Domains]) -> dict[str, tuple[Any, ...]]:
     match node:
-        case operator.Source():
+        case source_operator.Source():
             found: dict[str, tuple[Any, ...]] = {}
             for promise in node.promises:
                 if isinstance(promise, Domain):
@@ -42,13 +57,13 @@ def _behind(node: Operator, below: Sequence[Domains]) -> dict[str, tuple[Any, ..
                     # Declared twice, both hold.
                     found[name] = tuple(v for v in values if v in found.get(name, values))
             return found
-        case operator.Project():
+        case project_operator.Project():
             return {new: below[0][old] for old, names in node.renames.items() if old in below[0] for new in names}
-        case operator.Map():
+        case map_operator.Map():
             return {name: below[0][name] for name in node.keeps if name in below[0]}
-        case operator.Aggregate():
+        case aggregate_operator.Aggregate():
             return {name: below[0][name] for name in node.keys if name in below[0]}
-        case operator.Union() | operator.Pace():
+        case union_operator.Union() | pace_operator.Pace():
             shared = [name for name in below[0] if all(name in b for b in below)]
             return {name: tuple(dict.fromkeys(v for b in below for v in b[name])) for name in shared}
         case Join():
@@ -56,19 +71,19 @@ def _behind(node: Operator, below: Sequence[Domains]) -> dict[str, tuple[Any, ..
         case MultiJoin():
             return _behind_join(node.columns, below, set(range(len(below))))
         case (
-            operator.Select()
-            | operator.Bucket()
-            | operator.Instrument()
-            | operator.Distinct()
-            | operator.OrderBy()
-            | operator.Limit()
-            | operator.Top()
-            | operator.Sink()
+            select_operator.Select()
+            | window_operator.Bucket()
+            | instrument_operator.Instrument()
+            | distinct_operator.Distinct()
+            | order_by_operator.OrderBy()
+            | limit_operator.Limit()
+            | top_operator.Top()
+            | sink_operator.Sink()
             | TableJoin()
         ):
             return {name: values for name, values in below[0].items() if name in node.schema}
         case _:
-            raise operator.unknown(node, "which values its attributes can take")
+            raise plan_operator.unknown(node, "which values its attributes can take")
 
 
 def _behind_join(columns: Sequence[Taken], below: Sequence[Domains], always: set[int]) -> dict[str, tuple[Any, ...]]:

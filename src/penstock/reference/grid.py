@@ -4,53 +4,68 @@ from __future__ import annotations
 
 from math import gcd
 
-from penstock.algebra import operator
-from penstock.algebra.join import Join, MultiJoin
-from penstock.algebra.operator import Operator
-from penstock.algebra.table import TableJoin
-from penstock.algebra.window import LandmarkWindow, TimeWindow
+from penstock.operators.aggregate import operator as aggregate_operator
+from penstock.operators.distinct import operator as distinct_operator
+from penstock.operators.instrument import operator as instrument_operator
+from penstock.operators.join.operator import Join
+from penstock.operators.limit import operator as limit_operator
+from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.map import operator as map_operator
+from penstock.operators.multijoin.operator import MultiJoin
+from penstock.operators.order_by import operator as order_by_operator
+from penstock.operators.pace import operator as pace_operator
+from penstock.operators.project import operator as project_operator
+from penstock.operators.select import operator as select_operator
+from penstock.operators.sink import operator as sink_operator
+from penstock.operators.source import operator as source_operator
+from penstock.operators.top import operator as top_operator
+from penstock.operators.union import operator as union_operator
+from penstock.operators.window import operator as window_operator
+from penstock.plan import operator as plan_operator
+from penstock.plan.operator import Operator
+from penstock.plan.window import LandmarkWindow, TimeWindow
 
 
 def grid_of(node: Operator, attribute: str) -> tuple[int, int]:
     """(step, first): the values of an attribute are `first` plus multiples of `step`; step 1 where nothing is known.
 
-    >>> from penstock.algebra.builder import Stream
-    >>> from penstock.algebra.schema import Schema
-    >>> s = Stream(operator.Source((), Schema.parse("ts int", "ts"), name="s"))
+    >>> from penstock.builder.stream import Stream
+    >>> from penstock.pattern.schema import Schema
+    >>> s = Stream(source_operator.Source((), Schema.parse("ts int", "ts"), name="s"))
     >>> grid_of(s.window(10, origin=3).agg(n="count(*)").operator, "window_start")
     (10, 3)
     """
     match node:
-        case operator.Source():
+        case source_operator.Source():
             return 1, 0
-        case operator.Bucket(window=TimeWindow() as window) if attribute == window.label:
+        case window_operator.Bucket(window=TimeWindow() as window) if attribute == window.label:
             return window.slide, window.origin
-        case operator.Bucket(window=LandmarkWindow() as growing) if attribute == growing.label:
+        case window_operator.Bucket(window=LandmarkWindow() as growing) if attribute == growing.label:
             return growing.every, growing.origin
-        case operator.Project():
+        case project_operator.Project():
             origins = [(0, old) for old, names in node.renames.items() if attribute in names]
-        case operator.Map():
+        case map_operator.Map():
             origins = [(0, attribute)] if attribute in node.keeps else []
-        case operator.Aggregate():
+        case aggregate_operator.Aggregate():
             origins = [(0, attribute)] if attribute in node.keys else []
         case Join() | MultiJoin():
             origins = next(list(c.origins) for c in node.columns if c.name == attribute)
         case (
-            operator.Select()
-            | operator.Bucket()
-            | operator.Union()
-            | operator.Pace()
-            | operator.Instrument()
-            | operator.Distinct()
-            | operator.OrderBy()
-            | operator.Limit()
-            | operator.Top()
-            | operator.Sink()
+            select_operator.Select()
+            | window_operator.Bucket()
+            | union_operator.Union()
+            | pace_operator.Pace()
+            | instrument_operator.Instrument()
+            | distinct_operator.Distinct()
+            | order_by_operator.OrderBy()
+            | limit_operator.Limit()
+            | top_operator.Top()
+            | sink_operator.Sink()
             | TableJoin()
         ):
             origins = [(i, attribute) for i, below in enumerate(node.inputs) if attribute in below.schema]
         case _:
-            raise operator.unknown(node, "which of its attributes are labels of windows")
+            raise plan_operator.unknown(node, "which of its attributes are labels of windows")
     known = [grid_of(node.inputs[i], name) for i, name in origins]
     if not known:
         return 1, 0

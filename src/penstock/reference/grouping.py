@@ -15,16 +15,17 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.algebra import operator
-from penstock.algebra.aggregation import Aggregation
-from penstock.algebra.expression import Expression, evaluate_row
-from penstock.algebra.schema import Attribute, Schema
-from penstock.algebra.sql.text import parse, written
-from penstock.algebra.types import type_text
 from penstock.errors import UserError
+from penstock.operators.aggregate import operator as aggregate_operator
+from penstock.operators.window import operator as window_operator
+from penstock.pattern.schema import Attribute, Schema
+from penstock.pattern.types import type_text
 from penstock.reference.failure import FAILURES, Note
 from penstock.reference.item import Event
 from penstock.reference.summary import FUNCTIONS, as_type, distinct, identity
+from penstock.sql.aggregation import Aggregation
+from penstock.sql.expression import Expression, evaluate_row
+from penstock.sql.parse import parse, written
 
 Row = Mapping[str, Any]
 
@@ -57,21 +58,25 @@ def group_key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:
     return tuple(identity(row[k]) for k in keys)
 
 
-def time_of(aggregate: operator.Aggregate, schema: Schema) -> str | None:
+def time_of(aggregate: aggregate_operator.Aggregate, schema: Schema) -> str | None:
     """The attribute that orders `first` and `last`: the events' first time attribute, not the label."""
     below = aggregate.inputs[0]
-    label = below.window.label if isinstance(below, operator.Bucket) else None
+    label = below.window.label if isinstance(below, window_operator.Bucket) else None
     return next((t for t in schema.times if t != label), None)
 
 
-def result_row(aggregate: operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema) -> dict[str, Any]:
+def result_row(
+    aggregate: aggregate_operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema
+) -> dict[str, Any]:
     """One output event: the key and the aggregations over all events of the group."""
     time = time_of(aggregate, schema)
     values = {**key, **{a.name: value_of(a, rows, schema, time, key) for a in aggregate.aggregations}}
     return {name: values[name] for name in aggregate.schema.names}
 
 
-def results(aggregate: operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema, note: Note) -> list[Event]:
+def results(
+    aggregate: aggregate_operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema, note: Note
+) -> list[Event]:
     """The output event of a group, or none: a group without an answer, such as too large a sum, is noted."""
     try:
         return [Event(result_row(aggregate, key, rows, schema))]
@@ -80,7 +85,7 @@ def results(aggregate: operator.Aggregate, key: Row, rows: Sequence[Row], schema
         return []
 
 
-def check_arguments(aggregate: operator.Aggregate, row: Row, schema: Schema) -> None:
+def check_arguments(aggregate: aggregate_operator.Aggregate, row: Row, schema: Schema) -> None:
     """Raise if an argument of an aggregate fails on an event: then it is in no group."""
     for aggregation in aggregate.aggregations:
         if aggregation.tried:

@@ -8,39 +8,57 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from penstock.algebra import join, operator, table
-from penstock.algebra.at_once import passes_at_once
-from penstock.algebra.looked_at import computed, looked_at
-from penstock.algebra.operator import Operator
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.plan import Node, Plan
-from penstock.algebra.source import EndOfSource, InBand
-from penstock.algebra.window import CountWindow, LandmarkWindow
 from penstock.errors import UserError, did_you_mean
-from penstock.reference.aggregate import Aggregate
-from penstock.reference.bucket import Bucket
-from penstock.reference.counted import CountedAggregate
-from penstock.reference.distinct import Distinct
+from penstock.operators.aggregate import operator as aggregate_operator
+from penstock.operators.aggregate.reference import Aggregate
+from penstock.operators.count_aggregate.reference import CountedAggregate
+from penstock.operators.distinct import operator as distinct_operator
+from penstock.operators.distinct.reference import Distinct
+from penstock.operators.impute import operator as impute_operator
+from penstock.operators.impute.reference import Impute
+from penstock.operators.instrument import operator as instrument_operator
+from penstock.operators.instrument.reference import Instrument
+from penstock.operators.join import operator as join_operator
+from penstock.operators.join.reference import Join
+from penstock.operators.join.reference_partner import Partners
+from penstock.operators.landmark_aggregate.reference import LandmarkAggregate
+from penstock.operators.limit import operator as limit_operator
+from penstock.operators.limit.reference import Limit
+from penstock.operators.lookup import operator as table
+from penstock.operators.lookup.reference import TableJoin
+from penstock.operators.map import operator as map_operator
+from penstock.operators.map.reference import Map
+from penstock.operators.multijoin import operator as multijoin_operator
+from penstock.operators.multijoin.reference import MultiJoin
+from penstock.operators.order_by import operator as order_by_operator
+from penstock.operators.order_by.reference import OrderBy
+from penstock.operators.pace import operator as pace_operator
+from penstock.operators.pace.reference import Pace
+from penstock.operators.project import operator as project_operator
+from penstock.operators.project.reference import Project
+from penstock.operators.rows_join.reference import RowsJoin
+from penstock.operators.select import operator as select_operator
+from penstock.operators.select.reference import Select
+from penstock.operators.sink import operator as sink_operator
+from penstock.operators.source import operator as source_operator
+from penstock.operators.source.reference import DeadLetter, Source
+from penstock.operators.top import operator as top_operator
+from penstock.operators.top.reference import Top
+from penstock.operators.union import operator as union_operator
+from penstock.operators.union.reference import Union
+from penstock.operators.window import operator as window_operator
+from penstock.operators.window.reference import Bucket
+from penstock.pattern.pattern import Pattern
+from penstock.plan import operator as plan_operator
+from penstock.plan.at_once import passes_at_once
+from penstock.plan.looked_at import computed, looked_at
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Node, Plan
+from penstock.plan.promise import EndOfSource, InBand
+from penstock.plan.window import CountWindow, LandmarkWindow
 from penstock.reference.failure import FAILURES
-from penstock.reference.impute import Impute
-from penstock.reference.instrument import Instrument
 from penstock.reference.item import Event, Item, Punctuate
-from penstock.reference.join import Join
-from penstock.reference.joined_rows import RowsJoin
-from penstock.reference.landmark import LandmarkAggregate
-from penstock.reference.limit import Limit
-from penstock.reference.map import Map
-from penstock.reference.multijoin import MultiJoin
-from penstock.reference.operator import Running
-from penstock.reference.order import OrderBy
-from penstock.reference.pace import Pace
-from penstock.reference.partner import Partners
-from penstock.reference.project import Project
-from penstock.reference.select import Select
-from penstock.reference.source import DeadLetter, Source
-from penstock.reference.table import TableJoin
-from penstock.reference.top import Top
-from penstock.reference.union import Union
+from penstock.reference.running import Running
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
 #: partition it comes from.
@@ -89,8 +107,8 @@ def interpret(
     epoch ends, and an empty one too if it is named twice. With `ends` (or when the source promises it) each source
     finally says that nothing more comes. `tables` are the rows of tables by name; they do not change.
 
-    >>> from penstock.algebra.schema import Schema
-    >>> numbers = operator.Source((), Schema.parse("n int"), name="numbers")
+    >>> from penstock.pattern.schema import Schema
+    >>> numbers = source_operator.Source((), Schema.parse("n int"), name="numbers")
     >>> [str(item) for item in interpret(numbers, {"numbers": [{"n": 1}]}, ends=True).outputs]
     ['n 1', 'punctuation [*]']
     """
@@ -135,7 +153,7 @@ class Run:
             if name not in names:
                 raise UserError(f"the plan has no source '{name}'", hint=did_you_mean(name, names))
         for node in self.plan:
-            if isinstance(node.operator, operator.Source):
+            if isinstance(node.operator, source_operator.Source):
                 declared = node.operator
                 arrivals = [_arrival(a, declared) for a in inputs.get(declared.name, ())]
                 partitions = list(dict.fromkeys(p for p, _ in arrivals if p is not None)) or [0]
@@ -244,7 +262,7 @@ class Run:
     def _folds(self, node: Node, consumer: Node) -> bool:
         """Whether an operator puts events into windows for an aggregate over them."""
         bucket, aggregate = node.operator, consumer.operator
-        if not isinstance(bucket, operator.Bucket) or not isinstance(aggregate, operator.Aggregate):
+        if not isinstance(bucket, window_operator.Bucket) or not isinstance(aggregate, aggregate_operator.Aggregate):
             return False
         return bucket.window.label in aggregate.keys
 
@@ -263,54 +281,62 @@ class Run:
 
     def _is_fused_away(self, node: Node) -> bool:
         """Whether this is a Bucket whose windows only its aggregates can tell: landmark and count windows."""
-        if not isinstance(node.operator, operator.Bucket):
+        if not isinstance(node.operator, window_operator.Bucket):
             return False
         consumers = [consumer.operator for consumer in self.plan.consumers(node.id)]
         special = isinstance(node.operator.window, LandmarkWindow | CountWindow)
-        return special and bool(consumers) and all(isinstance(c, operator.Aggregate) for c in consumers)
+        return special and bool(consumers) and all(isinstance(c, aggregate_operator.Aggregate) for c in consumers)
 
     def _start(self, node: Node) -> Running:
         match node.operator:
-            case operator.Select() as select:
+            case select_operator.Select() as select:
                 return Select(select)
-            case operator.Project() as project:
+            case project_operator.Project() as project:
                 return Project(project, self.looked_at[node.id])
-            case operator.Impute() as imputed:
+            case impute_operator.Impute() as imputed:
                 return Impute(imputed)
-            case operator.Map() as mapped:
+            case map_operator.Map() as mapped:
                 return Map(mapped)
-            case operator.Union() as union:
+            case union_operator.Union() as union:
                 return Union(union)
-            case operator.Pace() as pace:
+            case pace_operator.Pace() as pace:
                 return Pace(pace, node.id)
-            case operator.Instrument() as instrument:
+            case instrument_operator.Instrument() as instrument:
                 return Instrument(instrument)
-            case operator.Bucket() as bucket:
+            case window_operator.Bucket() as bucket:
                 return Bucket(bucket)
-            case operator.Aggregate(inputs=(operator.Bucket(window=LandmarkWindow()) as bucket,)) as aggregate:
+            case (
+                aggregate_operator.Aggregate(
+                    inputs=(window_operator.Bucket(window=LandmarkWindow()) as bucket,)
+                ) as aggregate
+            ):
                 return LandmarkAggregate(bucket, aggregate)
-            case operator.Aggregate(inputs=(operator.Bucket(window=CountWindow()) as bucket,)) as aggregate:
+            case (
+                aggregate_operator.Aggregate(
+                    inputs=(window_operator.Bucket(window=CountWindow()) as bucket,)
+                ) as aggregate
+            ):
                 return CountedAggregate(bucket, aggregate)
-            case operator.Aggregate() as aggregate:
+            case aggregate_operator.Aggregate() as aggregate:
                 return Aggregate(aggregate)
-            case operator.Distinct() as distinct:
+            case distinct_operator.Distinct() as distinct:
                 return Distinct(distinct)
-            case operator.OrderBy() as order:
+            case order_by_operator.OrderBy() as order:
                 return OrderBy(order)
-            case operator.Limit() as limit:
+            case limit_operator.Limit() as limit:
                 return Limit(limit)
-            case operator.Top() as top:
+            case top_operator.Top() as top:
                 return Top(top)
-            case join.Join() as joined:
+            case join_operator.Join() as joined:
                 return Join(joined) if joined.rows is None else RowsJoin(joined)
-            case join.MultiJoin() as joined:
+            case multijoin_operator.MultiJoin() as joined:
                 return MultiJoin(joined)
             case table.TableJoin() as found:
                 return TableJoin(found, self.tables.get(found.table.name, ()))
-            case operator.Sink():
+            case sink_operator.Sink():
                 return Passing()
             case other:
-                raise operator.unknown(other, "how the reference interpreter runs it")
+                raise plan_operator.unknown(other, "how the reference interpreter runs it")
 
 
 class Passing:
@@ -326,8 +352,8 @@ class Passing:
         return []
 
 
-def _source(node: Node) -> operator.Source:
-    assert isinstance(node.operator, operator.Source)
+def _source(node: Node) -> source_operator.Source:
+    assert isinstance(node.operator, source_operator.Source)
     return node.operator
 
 
@@ -336,7 +362,7 @@ def _in_turns(arrivals: Mapping[str, Sequence[object]]) -> list[str]:
     return [name for turn in range(longest) for name, listed in arrivals.items() if turn < len(listed)]
 
 
-def _arrival(given: Arrival, source: operator.Source) -> tuple[Hashable | None, Event | Pattern]:
+def _arrival(given: Arrival, source: source_operator.Source) -> tuple[Hashable | None, Event | Pattern]:
     """An arrival with its partition; a record with a text in the column for punctuation is one."""
     partition: Hashable | None = None
     item: Any = given

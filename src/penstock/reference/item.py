@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.algebra.pattern import Pattern
+from penstock.pattern.pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Breach:
 def breaches(items: Iterable[Item]) -> list[Breach]:
     """Every place where a stream breaks its own word; a grammatical stream has none.
 
-    >>> from penstock.algebra.schema import Schema
-    >>> from penstock.algebra.pattern import Pattern
+    >>> from penstock.pattern.schema import Schema
+    >>> from penstock.pattern.pattern import Pattern
     >>> seven = Punctuate(Pattern.where(Schema.parse("id int"), id=7))
     >>> breaches([Event({"id": 7}), seven, Event({"id": 8})])
     []

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import ANY, Restriction
-from penstock.algebra.schema import Schema
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import ANY, Restriction
+from penstock.pattern.schema import Schema
 from penstock.reference.domain import Domains
 from penstock.reference.summary import identity
 

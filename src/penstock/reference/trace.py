@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.algebra.operator import Operator
-from penstock.algebra.plan import Plan
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan
 from penstock.reference.interpret import Arrival, Run, Step
 from penstock.reference.item import Punctuate
 
@@ -13,8 +13,8 @@ from penstock.reference.item import Punctuate
 def trace(plan: Plan | Operator, inputs: Mapping[str, Sequence[Arrival]], *, ends: bool = False) -> Iterator[Step]:
     """The steps of a run, one by one as they happen.
 
-    >>> from penstock.algebra.operator import Source
-    >>> from penstock.algebra.schema import Schema
+    >>> from penstock.operators.source.operator import Source
+    >>> from penstock.pattern.schema import Schema
     >>> numbers = Source((), Schema.parse("n int"), name="numbers")
     >>> for step in trace(numbers, {"numbers": [{"n": 1}, {"n": "one"}]}, ends=True):
     ...     print(format_step(step))

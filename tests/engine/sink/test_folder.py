@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.fault import Crash, hooked
-from penstock.engine.storage import seal, unseal
+from penstock.checkpoint.fault import Crash, hooked
+from penstock.checkpoint.storage import seal, unseal
 from penstock.errors import CheckpointError, UserError
 from penstock.portal.testing import local_session
 

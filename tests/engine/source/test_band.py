@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.punctuation import PunctuationSet
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Files, InBand
 from penstock.engine.source import Checker, PromiseState, open_reader, plan_tasks, read
-from penstock.engine.source.band import read_text
+from penstock.engine.source.promises.in_band import read_text
 from penstock.errors import UserError
+from penstock.operators.source.operator import Source
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Files, InBand
 
 SCHEMA = Schema.parse("ts timestamp, trip int, zone string", time="ts")
 START = datetime(2026, 1, 1)

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Bounds, Disorder, Domain, Files, InBand, Promise
 from penstock.engine.source import Split, open_reader, read
 from penstock.errors import SchemaError, SourceError, UserError
+from penstock.operators.source.operator import Source
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Bounds, Disorder, Domain, Files, InBand, Promise
 
 SCHEMA = Schema.parse("ts bigint, v double", time="ts")
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.punctuation import PunctuationSet
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Disorder, Generated, InBand
 from penstock.engine.source import Checker, PromiseState, open_reader, plan_tasks, read, reader_options
-from penstock.engine.source.generate import generate_rows
+from penstock.engine.source.formats.generate import generate_rows
 from penstock.errors import UserError
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Disorder, Generated, InBand
 
 SCHEMA = Schema.parse("ts timestamp, key int, v double, u double, c string, n bigint, b boolean", time="ts")
 COLUMNS = (("ts", "time", ()), ("key", "key", (10, 1.2)), ("v", "normal", (5.0, 2.0)), ("u", "uniform", ()),

@@ -14,10 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import (
+from penstock.engine.source import (
+    Checker,
+    Known,
+    PromiseState,
+    Split,
+    apply_guard,
+    count_spared,
+    open_reader,
+    plan_tasks,
+    read,
+    reader_options,
+    tell_spared,
+)
+from penstock.engine.source import files as reading
+from penstock.engine.source.formats.read import columns_to_read
+from penstock.errors import SchemaError
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import (
     Adaptive,
     After,
     Bounds,
@@ -34,22 +50,6 @@ from penstock.algebra.source import (
     WhenAll,
     WithinRows,
 )
-from penstock.engine.source import (
-    Checker,
-    Known,
-    PromiseState,
-    Split,
-    apply_guard,
-    count_spared,
-    open_reader,
-    plan_tasks,
-    read,
-    reader_options,
-    tell_spared,
-)
-from penstock.engine.source import files as reading
-from penstock.engine.source.read import columns_to_read
-from penstock.errors import SchemaError
 
 SCHEMA = Schema.parse("ts bigint, key int, zone string, v double, id bigint", time="ts")
 Row = tuple[int | None, int | None, str | None, float | None]

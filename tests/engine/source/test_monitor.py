@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.source import monitor
-from penstock.engine.source.monitor import Seen, Tally
+from penstock.engine.source.promises import disorder as monitor
+from penstock.engine.source.promises.disorder import Seen, Tally
 
 
 def measured(values: list[int], cuts: list[int] | None = None) -> Tally:

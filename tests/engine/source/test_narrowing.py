@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.algebra.operator import Source
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Disorder, Files
 from penstock.engine.source import Batch, open_reader, read
-from penstock.engine.source.fit import convert
+from penstock.engine.source.formats.fit import convert
+from penstock.operators.source.operator import Source
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Disorder, Files
 from penstock.portal.testing import local_session
 
 STAMP = Schema.parse("id int, ts timestamp")

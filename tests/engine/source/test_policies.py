@@ -13,11 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.punctuation import PunctuationSet
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import (
+from penstock.engine.source import Batch, Checker, Known, PromiseState, Split, plan_tasks
+from penstock.engine.source.promises.points import sort_points
+from penstock.engine.source.promises.running import below_kth_greatest
+from penstock.errors import UserError
+from penstock.operators.source.operator import Source
+from penstock.operators.source.reference import Source as ReferenceSource
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import (
     Adaptive,
     After,
     Disorder,
@@ -30,12 +35,7 @@ from penstock.algebra.source import (
     WhenAll,
     WithinRows,
 )
-from penstock.engine.source import Batch, Checker, Known, PromiseState, Split, plan_tasks
-from penstock.engine.source.points import sort_points
-from penstock.engine.source.running import below_kth_greatest
-from penstock.errors import UserError
 from penstock.reference.item import Event
-from penstock.reference.source import Source as ReferenceSource
 
 SCHEMA = Schema.parse("ts bigint, key int, zone string", time="ts")
 Row = tuple[int, int | None, str]

@@ -14,10 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import (
+from penstock.engine.source import Split, open_reader, read
+from penstock.engine.source import files as reading
+from penstock.engine.source.inbox import MARKER, InboxReader, batch_folder
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import (
     After,
     Bounds,
     Disorder,
@@ -32,9 +35,6 @@ from penstock.algebra.source import (
     WhenAll,
     WithinRows,
 )
-from penstock.engine.source import Split, open_reader, read
-from penstock.engine.source import files as reading
-from penstock.engine.source.inbox import MARKER, InboxReader, batch_folder
 
 SCHEMA = Schema.parse("ts bigint, key int", time="ts")
 Wish = tuple[Pattern, ...]

@@ -13,12 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Ahead, Bounds, Disorder, EndOfSource, InBand, Promise, WhenAll
 from penstock.engine.source import Batch, Checker, Known, PromiseState, Split, assign, plan_known, plan_tasks
-from penstock.engine.source.running import LOWEST, above_running_max, below_running_max, below_running_max_by_key
+from penstock.engine.source.promises.running import (
+    LOWEST,
+    above_running_max,
+    below_running_max,
+    below_running_max_by_key,
+)
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Ahead, Bounds, Disorder, EndOfSource, InBand, Promise, WhenAll
 
 SCHEMA = Schema.parse("ts bigint, key int, v int", time="ts")
 Item = tuple[int, int, int] | str

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import penstock as ps
-from penstock.algebra.punctuate import Measured, Punctuate
+from penstock.plan.policy import Measured, Punctuate
 from penstock.portal.testing import local_session
 
 START = datetime(2026, 1, 1)

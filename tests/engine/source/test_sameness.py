@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.engine.fault import Crash, hooked
+from penstock.checkpoint.fault import Crash, hooked
 from penstock.engine.source.sameness import mark_of
 from penstock.errors import SourceError, UserError
 from penstock.portal import cli
@@ -141,7 +141,7 @@ def test_the_command_line_has_the_way_on_too(tmp_path: Path, monkeypatch: pytest
         f"query = query.disorder(0)\nsink = ps.parquet({str(tmp_path / 'out')!r})\n"
         f"settings = {{'checkpoint': {str(tmp_path / 'ck')!r}}}\n"
     )
-    monkeypatch.setattr("penstock.engine.session.spark_session", lambda *a, **k: local_session())
+    monkeypatch.setattr("penstock.engine.spark.session.spark_session", lambda *a, **k: local_session())
     said = CliRunner().invoke(cli.app, ["run", str(file), "--trigger", "available_now"])
     assert said.exit_code == 2 and "--changed-files ignore" in said.output, said.output
     more = ["--trigger", "available_now", "--changed-files", "ignore"]

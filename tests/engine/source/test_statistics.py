@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.restriction import Restriction, at_least, at_most, between, equal, one_of
-from penstock.algebra.schema import Attribute, Schema
-from penstock.algebra.types import coerce_value
-from penstock.engine.source.fit import convert
-from penstock.engine.source.statistics import Statistics
+from penstock.engine.source.formats.fit import convert
+from penstock.engine.source.pruning.statistics import Statistics
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import Restriction, at_least, at_most, between, equal, one_of
+from penstock.pattern.schema import Attribute, Schema
+from penstock.pattern.types import coerce_value
 
 _DAY = datetime(2020, 1, 1)
 _moments = st.integers(-5, 5).map(lambda s: _DAY + timedelta(seconds=s))

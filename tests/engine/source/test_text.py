@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.algebra.operator import Source
-from penstock.algebra.schema import Schema
-from penstock.algebra.source import Files, InBand
 from penstock.engine.source import open_reader, read
-from penstock.engine.source.textcast import _plain, _tolerant
+from penstock.engine.source.formats.textcast import _plain, _tolerant
 from penstock.errors import SchemaError, UnreadableError
+from penstock.operators.source.operator import Source
+from penstock.pattern.schema import Schema
+from penstock.plan.promise import Files, InBand
 
 SCHEMA = Schema.parse("ts timestamp, id int, v double, s string", time="ts")
 

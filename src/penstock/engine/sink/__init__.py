@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from penstock.checkpoint.storage import Storage, folder_text
 from penstock.engine.sink.target import BoundTarget, DeliverTarget, FileTarget, Target
-from penstock.engine.storage import Storage, folder_text
 from penstock.errors import UserError, counted
 
 __all__ = ["BoundTarget", "MemoryTarget", "Target", "console", "deliver", "json_lines", "memory", "parquet"]

@@ -11,9 +11,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 
-from penstock.engine.checkpoint import KEEP
-from penstock.engine.names import check_plain
-from penstock.engine.storage import Storage, seal, unseal
+from penstock.checkpoint.checkpoint import KEEP
+from penstock.checkpoint.names import check_plain
+from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
 
 

@@ -17,12 +17,12 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.checkpoint import Output
-from penstock.engine.fault import reach
-from penstock.engine.intact import DamagedError, damage, read_whole, writing
-from penstock.engine.names import PART, STAGING, is_ours, refuse_links
+from penstock.checkpoint.checkpoint import Output
+from penstock.checkpoint.fault import reach
+from penstock.checkpoint.intact import DamagedError, damage, read_whole, writing
+from penstock.checkpoint.names import PART, STAGING, is_ours, refuse_links
+from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.engine.sink.published import Published
-from penstock.engine.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError, PenstockError, UserError
 from penstock.kernels.duck import query
 

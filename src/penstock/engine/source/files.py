@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, Protocol
 
-from penstock.algebra.arrival import in_any_order
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.source import Disorder, Files, WhenAll
-from penstock.engine.source.cut import (
+from penstock.engine.source.folder import Candidate, Folder
+from penstock.engine.source.formats.footer import Footer
+from penstock.engine.source.formats.splits import (
     Budget,
     NotReady,
     TextShape,
@@ -24,14 +22,16 @@ from penstock.engine.source.cut import (
     text_shape,
     text_units,
 )
-from penstock.engine.source.folder import Candidate, Folder
-from penstock.engine.source.footer import Footer
-from penstock.engine.source.guard import can_spare
+from penstock.engine.source.pruning.guard import can_spare
 from penstock.engine.source.sameness import Look, Sameness
 from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps, joined
 from penstock.engine.source.unreadable import PASSED_OVER, Unreadable
 from penstock.errors import SourceError, UserError
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.plan.arrival import in_any_order
+from penstock.plan.promise import Disorder, Files, WhenAll
 
 # Below this size a run of lines is not worth a task of its own.
 _SMALLEST_TEXT = 1 << 20

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import pyarrow.fs as fs
 
-from penstock.algebra.source import Files
 from penstock.engine.source.place import Located, first_line, locate
 from penstock.errors import SourceError, UserError
+from penstock.plan.promise import Files
 
 # Other programs write under such names until the file is whole.
 UNFINISHED = (".tmp", ".inprogress", ".crc", ".part")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.algebra.source import Ahead, Disorder, Promise
-from penstock.engine.source.footer import measured_attribute
-from penstock.engine.source.known import Known, chained
-from penstock.engine.source.promise import passed_over
-from penstock.engine.source.promised import PromiseState
+from penstock.engine.source.formats.footer import measured_attribute
+from penstock.engine.source.promises.check import passed_over
+from penstock.engine.source.promises.driver import PromiseState
+from penstock.engine.source.promises.known import Known, chained
 from penstock.engine.source.split import Split
+from penstock.plan.promise import Ahead, Disorder, Promise
 
 __all__ = ["PromiseState", "assign", "count_spared", "plan_known", "plan_tasks", "tell_spared"]
 

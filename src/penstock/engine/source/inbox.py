@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as fs
 
-from penstock.algebra.operator import Source
-from penstock.algebra.source import Files
+from penstock.checkpoint.storage import Storage
 from penstock.engine.source.files import FilesReader
 from penstock.engine.source.folder import Candidate
 from penstock.engine.source.place import Located, locate
 from penstock.engine.source.split import Split
-from penstock.engine.storage import Storage
 from penstock.errors import SourceError, UserError
+from penstock.operators.source.operator import Source
+from penstock.plan.promise import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from penstock.algebra.types import value_to_json
+from penstock.pattern.types import value_to_json
 
 DEAD_LETTER_SCHEMA = pa.schema(
     [

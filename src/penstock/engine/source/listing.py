@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from penstock.algebra.operator import Source
-from penstock.algebra.pattern import Pattern
-from penstock.algebra.source import Files, Generated
 from penstock.engine.source.files import FilesReader
-from penstock.engine.source.generate import GeneratedReader
+from penstock.engine.source.formats.generate import GeneratedReader
 from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.split import Split
 from penstock.engine.source.unreadable import Unreadable
 from penstock.errors import UserError
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.plan.promise import Files, Generated
 
 
 class SourceReader(Protocol):

@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.algebra.source import OnUnreadable
 from penstock.engine.source.folder import Candidate
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA, UNREADABLE
 from penstock.engine.source.split import Split
 from penstock.errors import UnreadableError
+from penstock.plan.promise import OnUnreadable
 
 #: In place of the size of a file that was passed over: whatever becomes of it, it is not read.
 PASSED_OVER = -1

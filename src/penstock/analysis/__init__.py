@@ -1,0 +1,1 @@
+"""Walks over whole plans, before and while they run: punctuation, contracts, bounds, feedback."""

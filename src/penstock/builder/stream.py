@@ -1,0 +1,446 @@
+"""The builder: queries as chained method calls.
+
+Every call checks what it is given against the schema that has come out of the calls before it, so a mistake is
+reported where it is made, with the nearest thing that exists. Calls never change a stream; they return a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Generic, Literal, Self, TypeVar
+
+import pyarrow as pa
+
+from penstock.builder.choosing import Choosing, bucket_under
+from penstock.builder.combine import On, join_operator, same_attributes
+from penstock.builder.declare import Declaring, Extent
+from penstock.builder.lookup import lookup
+from penstock.errors import UserError, did_you_mean, shortly
+from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.count_aggregate.operator import CountAggregate
+from penstock.operators.distinct.operator import Distinct
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
+from penstock.operators.map.operator import Map
+from penstock.operators.order_by.operator import OrderBy
+from penstock.operators.project.operator import Project
+from penstock.operators.select.operator import Select
+from penstock.operators.union.operator import Union
+from penstock.operators.window.operator import Bucket
+from penstock.pattern.arguments import worded
+from penstock.pattern.duration import parse_duration
+from penstock.pattern.schema import Attribute, Schema
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan, explain_mermaid, explain_text
+from penstock.plan.table import Table
+from penstock.plan.window import CountWindow, LandmarkWindow, Window
+from penstock.sql.aggregation import Aggregation
+from penstock.sql.carried import carried
+from penstock.sql.expression import Expression
+
+S = TypeVar("S", bound="Stream")
+
+
+@worded
+@dataclass(frozen=True, eq=False)
+class Stream(Declaring, Choosing):
+    """A stream of events: a source, or what operators make of one."""
+
+    operator: Operator
+
+    # --- operators ----------------------------------------------------------------------------------------------
+
+    def where(self, predicate: str) -> Self:
+        """Keep the events for which an SQL predicate is true."""
+        parsed = Expression.predicate(predicate, self.schema, where="where")
+        return self._with(Select((self.operator,), self.schema, predicate=parsed))
+
+    filter = where
+
+    def select(self, *columns: str, **computed: str) -> Self:
+        """Keep the named attributes, and compute others: `select("ts", mph="speed / 1.609")`."""
+        return self._project([*((c, c) for c in self._known(columns, "select")), *computed.items()], "select")
+
+    def with_columns(self, **computed: str) -> Self:
+        """Keep everything and add (or replace) computed attributes."""
+        kept = [(n, n) for n in self.schema.names if n not in computed]
+        return self._project([*kept, *computed.items()], "with_columns")
+
+    def drop(self, *columns: str) -> Self:
+        """Keep everything but the named attributes."""
+        gone = set(self._known(columns, "drop"))
+        return self._project([(n, n) for n in self.schema.names if n not in gone], "drop")
+
+    def rename(self, mapping: Mapping[str, str] | None = None, **renames: str) -> Self:
+        """Rename attributes: `rename(old="new")`."""
+        names = {**(mapping or {}), **renames}
+        self._known(tuple(names), "rename")
+        return self._project([(names.get(n, n), n) for n in self.schema.names], "rename")
+
+    def _project(self, columns: Sequence[tuple[str, str]], where: str) -> Self:
+        if not columns:
+            raise UserError(f"{where}() leaves no attribute", hint="keep at least one")
+        parsed = tuple((n, Expression.parse(_quoted(t, self.schema), self.schema, where=where)) for n, t in columns)
+        times = tuple(n for n, e in parsed if carried(e) in self.schema.times)
+        schema = Schema(tuple(Attribute(n, e.type) for n, e in parsed), times)
+        return self._with(Project((self.operator,), schema, columns=parsed))
+
+    def map(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: str | Schema | None = None,
+        *,
+        keeps: Sequence[str] = (),
+        time: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Run a Python function on Arrow tables inside the tasks.
+
+        It must treat events independently of each other: how a stream is cut into tables is not defined. `keeps`
+        names attributes it passes on unchanged, so that punctuation on them survives.
+        """
+        out = self._made_by(function, schema, keeps, time, "map")
+        return self._with(Map((self.operator,), out, function=function, keeps=tuple(keeps)))
+
+    def _made_by(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: str | Schema | None,
+        keeps: Sequence[str],
+        time: str | Sequence[str] | None,
+        call: str,
+    ) -> Schema:
+        """The schema of what a function returns."""
+        if not callable(function):
+            raise UserError(f"{call}: {function!r} is not a function", hint="from a pyarrow.Table to a pyarrow.Table")
+        out = self.schema if schema is None else schema if isinstance(schema, Schema) else Schema.parse(schema, time)
+        for name in keeps:
+            if name not in out or name not in self.schema:
+                raise UserError(f"{call}: keeps '{name}', which is not both an input and an output attribute")
+        return out if out.times else Schema(out.attributes, tuple(t for t in self.schema.times if t in keeps))
+
+    def union(self, *others: Stream) -> Self:
+        """All events of this and the other streams, which must have the same attributes."""
+        return self._unite(others, "union")
+
+    def _unite(self, others: Sequence[Stream], call: str) -> Self:
+        if not others:
+            raise UserError(f"{call}() needs another stream", hint=f"name the other streams: a.{call}(b)")
+        schema = self._united(others, call)
+        return self._with(Union((self.operator, *(o.operator for o in others)), schema))
+
+    def _united(self, others: Sequence[Stream], call: str) -> Schema:
+        """The schema of several streams together, which must have the same attributes."""
+        for other in others:
+            same_attributes(self.schema, _stream(other, call).schema, call)
+        times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
+        return Schema(self.schema.attributes, times)
+
+    def merge(self, *others: Stream, by: str | None = None) -> Self:
+        """All events of several streams, in order (of time, or of attribute `by`).
+
+        As far as all of them have got: one that stalls, stalls the result. Streams that come in order say so with
+        `punctuate(Punctuate.sorted_by(…))`.
+        """
+        return self._unite(others, "merge").order_by(by if by is not None else self._time(None, "merge"))
+
+    def join(
+        self,
+        other: Stream,
+        on: On,
+        how: str = "inner",
+        *,
+        within: Extent | tuple[Extent, Extent] | None = None,
+        between: tuple[Extent | None, Extent | None] | None = None,
+        rows: int | tuple[int | None, int | None] | None = None,
+        where: str | None = None,
+        times: tuple[str, str] | None = None,
+        suffix: str = "_right",
+        thrifty: bool = False,
+        impatient: bool = False,
+    ) -> Self:
+        """Join with another stream on equal keys.
+
+        `on` names the key: `"trip"`, `["segment", "day"]` or `{"source": "destination"}` (left name: right name).
+        `how` is inner, left, right, full, semi or anti. Time limits who can be partners: `within="10 s"` of each
+        other, `within=("5 min", "1 h")` for a left event that waits five minutes and a right one that waits an hour,
+        `between=("-5 s", "10 s")` for a right event no more than 5 s before and 10 s after the left one. `rows=100`
+        joins, in order of time, with the last 100 events of the same key instead. `where` is a further predicate; it
+        sees the right stream's columns under their names, with `suffix` where the left has the same name.
+
+        A `thrifty` join tells a side not to bother with keys that the other has closed without an event; an
+        `impatient` one asks a side to send first what the other is waiting for.
+        """
+        return self._with(
+            join_operator(
+                self.operator,
+                _stream(other, "join").operator,
+                on,
+                how,
+                within=within,
+                between=between,
+                rows=rows,
+                where=where,
+                times=times,
+                suffix=suffix,
+                thrifty=thrifty,
+                impatient=impatient,
+            )
+        )
+
+    def distinct(self) -> Self:
+        """Each event once; state is kept until punctuation says that an event cannot come again."""
+        return self._with(Distinct((self.operator,), self.schema))
+
+    def intersect(self, other: Stream) -> Self:
+        """The events that occur in both streams, each once; as in SQL, nulls are alike."""
+        return self._match_whole(other, "semi", "intersect").distinct()
+
+    def difference(self, other: Stream) -> Self:
+        """The events that do not occur in the other stream, each once, when punctuation says that it has no more."""
+        return self._match_whole(other, "anti", "difference").distinct()
+
+    def _match_whole(self, other: Stream, how: str, call: str) -> Self:
+        same_attributes(self.schema, _stream(other, call).schema, call)
+        return self._with(join_operator(self.operator, other.operator, self.schema.names, how, null_safe=True))
+
+    def order_by(self, *by: str, slack: int | None = None) -> Self:
+        """Events in order: `order_by("ts", "speed desc")`.
+
+        A sorted prefix leaves when punctuation says that it is complete. With `slack=n` a buffer of n + 1 events sorts
+        approximately and at once: nothing is lost, but events more than n places late come out of order.
+        """
+        if not by:
+            raise UserError("order_by() without an attribute", hint="for example order_by('ts')")
+        if slack is not None and (not isinstance(slack, int) or isinstance(slack, bool) or slack < 0):
+            raise UserError(
+                f"order_by: slack={slack!r} is not possible", hint="a number of events: a whole number, 0 or more"
+            )
+        order = self._ordering(by, "order_by", "names one by one: order_by('ts', 'speed desc')")
+        return self._with(OrderBy((self.operator,), self.schema, by=order, slack=slack))
+
+    def _ordering(self, by: Sequence[str], call: str, hint: str) -> tuple[tuple[str, bool], ...]:
+        """Attributes with their directions, from texts such as "speed desc"."""
+        order = []
+        for text in by:
+            if not isinstance(text, str):
+                raise UserError(f"{call}: {text!r} is not a column", hint=hint)
+            name, _, direction = text.strip().partition(" ") if text not in self.schema else (text, "", "")
+            if direction.strip().lower() not in ("", "asc", "desc"):
+                raise UserError(f"{call}: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
+            order.append((self._known((name,), call)[0], direction.strip().lower() == "desc"))
+        return tuple(order)
+
+    def lookup(
+        self,
+        table: Table,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        how: Literal["inner", "left"] = "inner",
+        *,
+        as_of: str | None = None,
+        columns: Sequence[str] | None = None,
+        suffix: str | None = None,
+    ) -> Self:
+        """Add what a table says about each event: `orders.lookup(prices, on={"item": "sku"}, how="left")`.
+
+        An event looks into a versioned table at the time `as_of` (left out: the time attribute). `inner` drops events
+        without a row, `left` keeps them with nulls. `columns` are those wanted (left out: all but the key).
+        """
+        return self._with(lookup(self.operator, table, on, how, as_of=as_of, columns=columns, suffix=suffix))
+
+    def window(
+        self,
+        size: Extent | Window | None = None,
+        *,
+        slide: Extent | None = None,
+        on: str | None = None,
+        origin: Any = 0,
+        granularity: Extent = 1,
+        rows: int | None = None,
+        slide_rows: int | None = None,
+        landmark: Extent | None = None,
+    ) -> Self:
+        """Gather events into windows.
+
+        `window("2 min")` tumbles, `window("2 min", slide="20 s")` slides, a slide longer than the size leaves gaps;
+        `window(rows=100)` counts events per group; `window(landmark="1 h")` grows from the origin, one result a period.
+        """
+        given = [x is not None for x in (size, rows, landmark)]
+        if sum(given) != 1:
+            raise UserError(
+                "window() takes exactly one of a size, rows= and landmark=", hint="for example window('10 s')"
+            )
+        window: Window
+        if isinstance(size, Window):
+            window = size
+        elif rows is not None:
+            window = Window.count(rows, slide_rows)
+        elif landmark is not None:
+            window = Window.landmark(landmark, on=on, origin=origin, granularity=granularity)
+        else:
+            assert size is not None
+            window = Window.sliding(
+                size, size if slide is None else slide, on=on, origin=origin, granularity=granularity
+            )
+        window = window.resolve(self.schema)
+        label = Attribute(window.label, window.label_type(self.schema))
+        times = self.schema.times if isinstance(window, CountWindow) else (*self.schema.times, window.label)
+        schema = Schema((*self.schema.attributes, label), times)
+        return self._with(Bucket((self.operator,), schema, window=window))
+
+    def group_by(self, *keys: str) -> Grouped[Self]:
+        """Group by attributes; behind `window(…)` the window is a grouping attribute as well."""
+        return Grouped(self, self._known(keys, "group_by"))
+
+    def agg(self, **aggregations: str) -> Self:
+        """Aggregate everything, or each window: `agg(n="count(*)")`."""
+        return Grouped(self, ()).agg(**aggregations)
+
+    # --- looking at it ------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        return self.operator.schema
+
+    @property
+    def plan(self) -> Plan:
+        return Plan.of(self.operator)
+
+    def explain(self, format: Literal["text", "mermaid"] = "text", *, punctuation: bool = False) -> str:
+        """The plan as text or as a Mermaid flow chart.
+
+        With `punctuation`, also which punctuations will flow on every edge, and what operators release on them.
+        """
+        if format not in ("text", "mermaid"):
+            raise UserError(f"explain(format='{format}') is not possible", hint="'text' or 'mermaid'")
+        draw = explain_mermaid if format == "mermaid" else explain_text
+        return draw(self.plan, punctuation=punctuation)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.operator.kind} ({self.schema})>"
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    def _with(self, operator: Operator) -> Self:
+        bucket = self.operator
+        if (
+            isinstance(bucket, Bucket)
+            and bucket.window.label in operator.schema
+            and not isinstance(operator, Aggregate)
+        ):
+            _only_under_aggregate(bucket.window, operator)
+        return replace(self, operator=operator)
+
+    def _known(self, names: Sequence[str], call: str) -> tuple[str, ...]:
+        found = []
+        for name in names:
+            if not isinstance(name, str):
+                raise UserError(f"{call}: {shortly(name)} is not a name", hint=f"one of {', '.join(self.schema.names)}")
+            spelled = self.schema.resolve(name)
+            if spelled is None:
+                raise UserError(f"{call}: unknown column '{name}'", hint=did_you_mean(name, self.schema.names))
+            found.append(spelled)
+        return tuple(found)
+
+    def _time(self, name: str | None, call: str) -> str:
+        if name is not None:
+            (found,) = self._known((name,), call)
+            return found
+        if len(self.schema.times) != 1:
+            known = ", ".join(self.schema.times) or "none is declared"
+            raise UserError(f"{call}: which time attribute? ({known})", hint="ps.stream(…, time='…') or on='…'")
+        return self.schema.times[0]
+
+    def _ticks(self, extent: Extent, attribute: str, call: str) -> int:
+        t = self.schema.type_of(attribute)
+        if _is_negative(extent):
+            raise UserError(f"{call}: {extent!r} is negative", hint="write 0 or more")
+        if pa.types.is_integer(t):
+            if not isinstance(extent, int) or isinstance(extent, bool):
+                raise UserError(f"{call}: '{attribute}' is an integer, {extent!r} is not", hint="write a whole number")
+            return extent
+        if isinstance(extent, int) and not isinstance(extent, bool):
+            if extent == 0 or pa.types.is_date(t):
+                return extent
+            # Seconds, milliseconds, microseconds? Whoever writes a bare number means one of them.
+            raise UserError(
+                f"{call}: '{attribute}' is a timestamp, {extent} has no unit", hint=f"for example '{extent} s'"
+            )
+        micros = parse_duration(extent, where=call)
+        if pa.types.is_date(t):
+            return -(-micros // 86_400_000_000)
+        return micros
+
+
+@worded
+@dataclass(frozen=True)
+class Grouped(Generic[S]):
+    """A stream and its grouping attributes, waiting for aggregates."""
+
+    stream: S
+    keys: tuple[str, ...]
+
+    def agg(self, **aggregations: str) -> S:
+        """One attribute per aggregate: `agg(n="count(*)", mean="avg(speed)")`."""
+        if not aggregations:
+            raise UserError("agg() without aggregates", hint="for example agg(n='count(*)')")
+        below = self.stream.operator
+        schema = below.schema
+        keys = self.keys
+        inner = schema
+        if (bucket := bucket_under(below)) is not None:
+            label = bucket.window.label
+            keys = (label, *(k for k in keys if k != label))
+            if isinstance(bucket.window, CountWindow | LandmarkWindow):
+                inner = bucket.inputs[0].schema
+        time = next((t for t in inner.times if not isinstance(below, Bucket) or t != below.window.label), None)
+        parsed = tuple(
+            Aggregation.parse(name, text, inner, time, where="agg", keys=self.keys)
+            for name, text in aggregations.items()
+        )
+        for a in parsed:
+            if a.name in keys:
+                raise UserError(f"agg: '{a.name}' is a grouping attribute too", hint="choose another name")
+        attributes = tuple(Attribute(k, schema.type_of(k)) for k in keys)
+        out = Schema(
+            (*attributes, *(Attribute(a.name, a.type) for a in parsed)), tuple(t for t in schema.times if t in keys)
+        )
+        window = below.window if isinstance(below, Bucket) and below.window.label in keys else None
+        kinds = {CountWindow: CountAggregate, LandmarkWindow: LandmarkAggregate}
+        kind = kinds.get(type(window), Aggregate)  # type: ignore[arg-type]
+        operator = kind((below,), out, keys=keys, aggregations=parsed, window=window)
+        return replace(self.stream, operator=operator)
+
+
+def _stream(given: object, call: str) -> Stream:
+    """Complain unless it is a stream: whatever else is given here has neither schema nor operator."""
+    if isinstance(given, Stream):
+        return given
+    if isinstance(given, Table):
+        raise UserError(
+            f"{call}: '{given.name}' is a table, not a stream",
+            hint=f"what a table says is added by lookup: stream.lookup({given.name}, on='key')",
+        )
+    what = repr(given) if isinstance(given, str) else type(given).__name__
+    raise UserError(
+        f"{call}: {what} is not a stream", hint="streams themselves, one by one, as ps.stream(…) returns them"
+    )
+
+
+def _is_negative(extent: Extent) -> bool:
+    if isinstance(extent, str):
+        return extent.strip().startswith("-")
+    return extent < timedelta(0) if isinstance(extent, timedelta) else isinstance(extent, int) and extent < 0
+
+
+def _only_under_aggregate(window: Window, operator: Operator) -> None:
+    if isinstance(window, CountWindow | LandmarkWindow):
+        raise UserError(
+            f"{window!r} must be followed by group_by(…).agg(…), not {operator.kind}",
+            hint="put where/select/map before the window",
+        )
+
+
+def _quoted(text: str, schema: Schema) -> str:
+    """A bare attribute name stands for itself, however it is spelled."""
+    return f"`{text.replace('`', '``')}`" if text in schema else text

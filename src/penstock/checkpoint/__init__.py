@@ -1,0 +1,1 @@
+"""Bytes that last: storage, runs of state, manifests, locks."""

@@ -1,1 +1,0 @@
-"""Static analysis of plans: is state bounded, does every result appear."""

@@ -1,1 +1,0 @@
-"""Decisions between epochs, as pure functions of statistics."""

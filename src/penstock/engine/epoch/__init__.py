@@ -1,0 +1,1 @@
+"""The driver's side of an epoch: plan, submit, punctuate, commit, recover."""

@@ -1,0 +1,99 @@
+"""Between scan and merge: what the sources now promise, and so what every aggregate may close.
+
+A pure function of where punctuation stood before the epoch and of the reports of its scan. The driver computes it;
+when scan and merge share one Spark job, every merge task computes it too, from the same reports, with the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.analysis.propagate import Propagation
+from penstock.engine.source.frontier import PromiseState
+from penstock.kernels.fold import frontier_of, is_tickable, tick
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.plan.orders import Orders
+
+if TYPE_CHECKING:
+    from penstock.engine.tasks.pipeline import Pipeline
+    from penstock.engine.tasks.task import Report
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where punctuation stands before an epoch: plain data, so that it travels."""
+
+    epoch: int
+    ends: tuple[str, ...] = ()
+    promises: dict[str, Any] = field(default_factory=dict)
+    unions: dict[str, Any] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)
+    spared: tuple[tuple[str, dict[str, Any]], ...] = ()
+    """By source what the splits tell that no task reads."""
+    guarded: tuple[str, ...] = ()
+    """The operators behind which guards wait for punctuation."""
+
+
+@dataclass(frozen=True)
+class Punctuated:
+    """Where it stands after the epoch's events, and what that closes: patterns over each aggregate's output."""
+
+    promises: dict[str, PromiseState]
+    propagation: Propagation
+    closed: dict[str, int]
+    closers: dict[str, tuple[Pattern, ...]]
+    orders: dict[str, Orders]
+    """What operators that keep rows are to do."""
+    behind: dict[str, tuple[Pattern, ...]]
+    """The punctuations that are new behind every operator."""
+
+
+def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report]) -> Punctuated:
+    """Absorb the reports of a scan and carry the new promises through the plan."""
+    states: dict[str, PromiseState] = {}
+    patterns: dict[str, list[Pattern]] = {}
+    ends: dict[str, list[Pattern]] = {}
+    for node in pipeline.plan.sources:
+        assert isinstance(node.operator, Source)
+        state = states[node.id] = PromiseState.from_json(node.operator, standing.promises[node.id])
+        told = [r for source, r in standing.spared if source == node.id]
+        told += [r for report in reports for source, r in report.promises if source == node.id]
+        found = list(state.initial()) if standing.epoch == 1 else []
+        found += state.absorb(told)
+        patterns[node.id] = found
+        if node.id in standing.ends and (end := state.end()) is not None:
+            ends[node.id] = [end]
+    propagation = Propagation(pipeline.plan)
+    propagation.restore(standing.unions)
+    propagation.listen(standing.guarded)
+    propagation.saw(report.seen for report in reports)
+    behind = propagation.run(patterns)
+    if ends:
+        # After the rest, not together with it: the end contains every other promise, but how far a frontier had got
+        # before the end decides which landmark windows there are.
+        last = propagation.run(ends)
+        behind = {i: (*found, *last[i]) for i, found in behind.items()}
+    closers = {i: behind[i] for i in pipeline.exchanges if behind[i]}
+    closed = labels_closed(pipeline, standing.closed, closers)
+    return Punctuated(states, propagation, closed, closers, propagation.orders(), behind)
+
+
+def labels_closed(
+    pipeline: Pipeline, before: Mapping[str, int], closers: Mapping[str, tuple[Pattern, ...]]
+) -> dict[str, int]:
+    """How far each aggregate will be closed: the last label (or key) that a frontier has reached."""
+    closed = dict(before)
+    for node_id, patterns in closers.items():
+        exchange = pipeline.exchanges[node_id]
+        if exchange.closing is None:
+            continue
+        t = exchange.kernel.output_schema.type_of(exchange.closing)
+        for pattern in patterns:
+            bound = frontier_of(pattern, exchange.closing)
+            if bound is not None and is_tickable(t):
+                at = tick(bound[0], t) - (0 if bound[1] else 1)
+                closed[node_id] = max(at, closed.get(node_id, at))
+    return closed

@@ -1,0 +1,1 @@
+"""From bytes to rows: Parquet, CSV, JSON, generated rows."""

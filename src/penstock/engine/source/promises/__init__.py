@@ -1,0 +1,1 @@
+"""What sources promise, and which events break it."""

@@ -1,0 +1,1 @@
+"""What need not be read."""

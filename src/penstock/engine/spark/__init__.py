@@ -1,0 +1,1 @@
+"""Spark itself: Java, session, jobs, and what goes wrong there."""

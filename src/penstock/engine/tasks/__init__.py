@@ -1,0 +1,1 @@
+"""The tasks' side of an epoch: scan, flow, exchange, merge."""

@@ -1,0 +1,1 @@
+"""What consumers and operators tell upstream: messages, the control log, guards, and how a run listens."""

@@ -1,0 +1,211 @@
+"""Consumers: whoever reads the results of a run, from the same process or from another, and talks upstream.
+
+All a consumer needs is the run's checkpoint. The query, its schemas and its contract are written there, and messages
+are left there for the run, which takes them up when it plans its next epoch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from graphlib import TopologicalSorter
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from penstock.checkpoint.checkpoint import FORMAT, Checkpoint
+from penstock.checkpoint.generation import records_of
+from penstock.checkpoint.lock import is_held
+from penstock.checkpoint.storage import Storage, unseal
+from penstock.engine.progress import Guard, Receipt, inside
+from penstock.engine.reservation import BESIDE_SINK
+from penstock.engine.run import Run
+from penstock.errors import CheckpointError, UserError, did_you_mean
+from penstock.feedback.answers import answer, refusal
+from penstock.feedback.contract_record import read_contract
+from penstock.feedback.log import ControlLog
+from penstock.feedback.talk import Talk, Waiting
+from penstock.feedback.trail import CLIENT, Stop, Trail
+from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
+
+#: A run deletes old records while somebody reads: so often is it tried again.
+_ATTEMPTS = 5
+T = TypeVar("T")
+
+
+class Consumer:
+    """Gives feedback to a run, and sees what is made of it."""
+
+    def __init__(self, storage: Storage, operators: Mapping[str, Mapping[str, Any]]) -> None:
+        self._storage = storage
+        #: By operator, as the checkpoint has it, its inputs, schema and definition.
+        self.description = operators
+        self._inputs: dict[str, tuple[str, ...]] = {i: tuple(o["inputs"]) for i, o in operators.items()}
+        self._schemas = {i: Schema.parse(o["schema"]) for i, o in operators.items()}
+        fed = {i for inputs in self._inputs.values() for i in inputs}
+        self.root = next(i for i in self._inputs if i not in fed)
+
+    @classmethod
+    def at(cls, checkpoint: str | os.PathLike[str] | Storage) -> Consumer:
+        """The consumer of the run with this checkpoint, or with its checkpoint beside the results in this folder."""
+        storage = checkpoint if isinstance(checkpoint, Storage) else Storage.at(os.fspath(checkpoint))
+        if not storage.exists("meta.json") and records_of(storage.within(BESIDE_SINK)).exists("meta.json"):
+            storage = storage.within(BESIDE_SINK)
+        records = records_of(storage)
+        if not records.exists("meta.json"):
+            raise UserError(
+                f"'{storage.url}' is not the checkpoint of a run",
+                hint="name the folder that start(checkpoint=…) names, or the folder of the results",
+            )
+        meta = unseal(records.read("meta.json"), f"{records.url}/meta.json")
+        if meta["format"] != FORMAT:
+            raise CheckpointError(
+                f"checkpoint '{storage.url}' has format {meta['format']} (Penstock {meta['version']})",
+                hint=f"talk to it with that version; this one knows format {FORMAT}",
+            )
+        return cls(storage, meta["plan"])
+
+    @property
+    def url(self) -> str:
+        """Where the checkpoint is."""
+        return self._storage.url
+
+    @property
+    def schema(self) -> Schema:
+        """What the results look like, and so what a feedback has to have restrictions for."""
+        return self._schemas[self.root]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators of the query, each before its inputs: the way that feedback goes."""
+        return tuple(TopologicalSorter(self._inputs).static_order())[::-1]
+
+    def schema_of(self, operator: str) -> Schema:
+        """What leaves an operator."""
+        if operator not in self._schemas:
+            raise UserError(
+                f"'{self._storage.url}' has no operator '{operator}'", hint=did_you_mean(operator, self._schemas)
+            )
+        return self._schemas[operator]
+
+    @property
+    def active(self) -> bool:
+        """Whether the run is there. If not, messages wait until it is started again."""
+        return is_held(self._storage)
+
+    # --- talking ------------------------------------------------------------------------------------------------
+
+    def feedback(self, text: str, *, to: str | None = None) -> Receipt:
+        """Leave `not [ … ]`, `prefer [ … ]` or `now [ … ]` for the run: one restriction per attribute of the results.
+
+        With `to`, it speaks of what leaves another operator.
+        """
+        node = to or self.root
+        told = Feedback.parse(text, self.schema_of(node))
+        if told.intent is Intent.DEMANDED and node != self.root:
+            raise UserError(f"feedback '{text}' to '{node}'", hint="demand results of the query itself")
+        remarks = (*read_contract(self._storage).remarks(node, told), *inside(node, self.root, told))
+        name = ControlLog(self._storage).submit({"text": str(told), "node": node})
+        return Receipt(name, str(told), node, lambda: remarks)
+
+    def ignore(self, pattern: str, *, to: str | None = None) -> Receipt:
+        """Matching results are ignored from now on: nothing need be done for them."""
+        return self.feedback(f"{Intent.ASSUMED} {pattern}", to=to)
+
+    def prefer(self, pattern: str, *, to: str | None = None) -> Receipt:
+        """Matching results first; the others as well."""
+        return self.feedback(f"{Intent.DESIRED} {pattern}", to=to)
+
+    def demand(self, pattern: str = "") -> Receipt:
+        """Matching results as they are now, before they are final; without a pattern, all that are open.
+
+        `answer` gives them.
+        """
+        return self.feedback(f"{Intent.DEMANDED} {pattern or Pattern.all(self.schema)}")
+
+    def answer(self, receipt: Receipt) -> pa.Table | None:
+        """The answer to a demand, None as long as there is none."""
+        return answer(self._storage, receipt.id)
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def guards(self) -> list[Guard]:
+        """What is dropped where, as of the newest epoch that is planned."""
+        return list(self.talk().guards)
+
+    def way(self, receipt: Receipt) -> tuple[Stop, ...] | None:
+        """What operators have made of a message, in the order it reached them; None as long as it waits."""
+        if self._storage.exists(f"control/requests/{receipt.id}.json"):
+            return None
+        if (refused := refusal(self._storage, receipt.id)) is not None:
+            raise refused
+        order = {node: k for k, node in enumerate(self.operators)}
+        return tuple(sorted(self.talk().way(CLIENT, receipt.text), key=lambda s: order[s.node]))
+
+    def withdraw(self, receipt: Receipt) -> None:
+        """Take a message back, if no epoch has taken it up."""
+        ControlLog(self._storage).discard([receipt.id])
+
+    def talk(self) -> Talk:
+        """All that is said and saved."""
+        return self._steadily(self._talk)
+
+    def _talk(self) -> Talk:
+        checkpoint, log = Checkpoint(self._storage), ControlLog(self._storage)
+        done = checkpoint.latest()
+        epoch, version = (0, 0) if done is None else (done.epoch, done.control)
+        planned, after = version, epoch
+        while (plan := checkpoint.plan_of(after := after + 1)) is not None:
+            planned = plan.control
+        body = log.read(planned)
+        if done is not None and planned == version:
+            # Less than the version says, if punctuation has covered some of it.
+            body = {**body, **done.feedback.get("live", {})}
+        return Talk(
+            epoch,
+            self._guards(body.get("places", {}), self._speaker),
+            self._guards(body.get("prefers", {}), self._wisher),
+            tuple(Trail.from_json(body.get("trail", ()))),
+            tuple(Waiting(name, said["text"], said.get("node") or self.root) for name, said in log.requests()),
+            {} if done is None else done.totals.get("saved", {}),
+        )
+
+    def _guards(self, places: Mapping[str, Any], speaker: Callable[[str], str]) -> tuple[Guard, ...]:
+        return tuple(
+            Guard(place, Pattern.from_json(r["pattern"], self._schemas[speaker(place)]), r["since"], r["pinned"])
+            for place, records in sorted(places.items())
+            for r in records
+        )
+
+    def _steadily(self, read: Callable[[], T]) -> T:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return read()
+            except (CheckpointError, FileNotFoundError):
+                continue  # Retired while it was read: what is newer is there by now.
+        return read()
+
+    def _speaker(self, place: str) -> str:
+        """The operator behind which the events of a place are."""
+        if "#" in place:
+            node, _, port = place.rpartition("#")
+            return self._inputs[node][int(port)]
+        return place.removesuffix(":groups")
+
+    def _wisher(self, node: str) -> str:
+        """The operator of whose output wishes speak: what a queue takes first is what waits in it."""
+        return next(iter(self._inputs[node]), node)
+
+
+def consumer(run: Run | str | os.PathLike[str]) -> Consumer:
+    """The consumer of a run, or of the run with this checkpoint (or with its results in this folder).
+
+    >>> consumer("nowhere")
+    Traceback (most recent call last):
+    penstock.errors.UserError: '...nowhere' is not the checkpoint of a run. Hint: name the folder that start(...
+    """
+    if not isinstance(run, Run | str | os.PathLike):
+        raise UserError(f"consumer({run!r}): no run", hint="a run, or the folder of its checkpoint or of its results")
+    return Consumer.at(run.checkpoint if isinstance(run, Run) else run)

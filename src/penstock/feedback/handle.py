@@ -1,0 +1,97 @@
+"""The part of a run's handle that consumers talk to: feedback, demands, and what has become of them."""
+
+from __future__ import annotations
+
+import time
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.analysis.feedback_check import remarks
+from penstock.checkpoint.storage import Storage
+from penstock.engine.progress import Guard, Receipt, inside
+from penstock.errors import UserError, did_you_mean
+from penstock.feedback.answers import answer, answers, marked
+from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.pattern import Pattern
+from penstock.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from penstock.engine.epoch.driver import Driver
+
+
+class Talking:
+    """What a run hears through its handle. From other processes see `control.consumer`."""
+
+    driver: Driver
+    checkpoint: Storage
+    _plan: Plan
+    _thread: Thread
+
+    def _raise(self) -> None:
+        """Raise what the run has ended with, if that was an error."""
+        raise NotImplementedError
+
+    def feedback(self, text: str, *, to: str | None = None) -> Receipt:
+        """Tell the query what its consumer will ignore, wants first, or wants now; it holds from the next epoch on.
+
+        `not [*, > 40]`: matching results are ignored from now on, so nothing need be done for them. `prefer [3, *]`:
+        do what these results need first. `now [3, *]`: give the results as they are, marked as partial (see `demand`).
+        One restriction per attribute of the result (or of the output of operator `to`). The receipt
+        has the message's `id` and, as `remarks`, what the contract says: which guards nothing will ever cover.
+        """
+        node_id = to or self.driver.feedback.root
+        if node_id not in self.driver.feedback.nodes:
+            raise UserError(
+                f"feedback to '{node_id}': there is no such operator",
+                hint=did_you_mean(node_id, self.driver.feedback.nodes),
+            )
+        parsed = Feedback.parse(text, self.driver.feedback.nodes[node_id].operator.schema)
+        if parsed.intent is Intent.DEMANDED and node_id != self.driver.feedback.root:
+            raise UserError(f"feedback '{text}' to '{node_id}'", hint="demand results of the query itself")
+        name = self.driver.feedback.say(node_id, parsed)
+
+        def contract() -> tuple[str, ...]:
+            found = remarks(self._plan, parsed, node_id) if parsed.intent is Intent.ASSUMED else []
+            over = () if self._thread.is_alive() else ("the run has ended: it waits until the run is started again",)
+            return (*over, *found, *inside(node_id, self.driver.feedback.root, parsed))
+
+        return Receipt(name, str(parsed), node_id, contract)
+
+    def demand(self, pattern: str = "", *, timeout: float = 60.0) -> pa.Table:
+        """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.
+
+        The rows are marked: `partial` is true, `as_of_epoch` says when. The final ones come as if nobody had asked.
+        """
+        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
+        name = self.feedback(f"now {pattern or Pattern.all(schema)}").id
+        deadline = time.monotonic() + timeout
+        while (found := answer(self.checkpoint, name)) is None:
+            self._raise()
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                if (found := answer(self.checkpoint, name)) is not None:
+                    return found  # The last epoch has given it just now.
+                self.driver.feedback.log.discard([name])  # Nobody waits for it any more.
+                raise UserError(
+                    f"demand({pattern!r}): no answer", hint="demands are answered after an epoch; is the run going on?"
+                )
+            time.sleep(0.01)
+        return found
+
+    def partials(self) -> pa.Table:
+        """All partial results that were demanded so far (the last hundred answers)."""
+        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
+        nothing = marked(schema.arrow.empty_table(), 0)
+        return pa.concat_tables([nothing, *(t.cast(nothing.schema) for t in answers(self.checkpoint))])
+
+    def guards(self) -> list[Guard]:
+        """What is dropped where, by feedback from outside or of operators."""
+        # A copy, since the epochs go on meanwhile.
+        places = dict(self.driver.feedback.guards.places)
+        return [Guard(p, r.pattern, r.since, r.pinned) for p, records in sorted(places.items()) for r in records]
+
+    @property
+    def saved(self) -> dict[str, int]:
+        """What feedback has spared so far, such as `source:traffic never read` or `join-1 purged`."""
+        return dict(self.driver.manifest.totals.get("saved", {}))

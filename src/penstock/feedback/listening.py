@@ -1,0 +1,309 @@
+"""How a run listens: from messages and operators' own findings to the guards of an epoch, and back to a checkpoint.
+
+Messages are taken up when an epoch is planned. What then holds is a version of the control log, written down with the
+plan, so an epoch that is run again after a crash runs under the same guards. What operators find in an epoch is kept in
+its manifest until a later plan takes it up: with epochs that overlap, that of the epoch after next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.analysis.propagate import Propagation
+from penstock.checkpoint.storage import Storage
+from penstock.errors import PenstockError, UserError, did_you_mean, shortly
+from penstock.feedback.answers import refuse
+from penstock.feedback.guards import Guards
+from penstock.feedback.log import ControlLog
+from penstock.feedback.trail import CLIENT
+from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.pattern import Pattern
+from penstock.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from penstock.checkpoint.checkpoint import EpochPlan
+    from penstock.engine.tasks.task import Report
+
+#: What a finding of an operator looks like: who, on which input (-1: about its own output), what, and since when.
+Issued = dict[str, Any]
+
+
+class Listening:
+    """The feedback of one run."""
+
+    def __init__(
+        self, plan: Plan, storage: Storage, warnings: list[str] | None = None, records: Storage | None = None
+    ) -> None:
+        self.plan = plan
+        self.log = ControlLog(storage, records)
+        self.nodes = {n.id: n for n in plan.nodes}
+        self.guards = Guards(plan)
+        self.version = 0
+        #: Findings of operators that no version has taken up yet.
+        self.issued: list[Issued] = []
+        #: Demands that wait for an answer; their requests stay until they have one, so that a crash loses none.
+        self.demands: dict[str, Feedback] = {}
+        self.epoch = 0
+        #: For people: the last message and its way.
+        self.told = ""
+        #: Messages that could not be read are told here.
+        self.warnings = [] if warnings is None else warnings
+        #: Versions that have a record of their own.
+        self._recorded: set[int] = set()
+        #: Messages from the run's own process, as they were understood.
+        self._said: dict[str, tuple[str, Feedback]] = {}
+        #: Messages that could not be read: once, and twice.
+        self._doubtful: frozenset[str] = frozenset()
+        self._damaged: set[str] = set()
+        self._frozen: dict[int, Guards] = {0: Guards(plan)}
+        self._covered = False
+        self._taken: list[str] = []
+        #: The newest version, if no plan holds it yet, or if nothing but the plan does that was the first to name it.
+        self._unwritten: dict[str, Any] | None = None
+        self._in_plan: dict[str, Any] | None = None
+
+    # --- being told -----------------------------------------------------------------------------------------------
+
+    def say(self, node_id: str, feedback: Feedback) -> str:
+        """Leave a message to an operator, from the run's own process; returns its id."""
+        name = self.log.submit({"text": str(feedback), "node": node_id})
+        self._said[name] = node_id, feedback
+        return name
+
+    # --- taking up ----------------------------------------------------------------------------------------------
+
+    def freeze(self, epoch: int) -> tuple[int, bool]:
+        """Take up what is new: the version under which the epoch runs, and whether somebody outside has spoken."""
+        requests, asked = [], len(self.demands)
+        waiting = self.log.requests()
+        self._warn_of_damaged()
+        for name, error in self.log.odd.items():
+            self._refuse(name, "a message in control/requests", error)
+        for name, body in waiting:
+            if name in self._taken or name in self.demands:
+                continue
+            try:
+                said = self._said.pop(name, None) or self._parsed(body)
+            except UserError as error:
+                # It was checked where it was said; another version of the program, or of the query, sees it otherwise.
+                self._refuse(name, f"feedback {shortly(body['text'])}", error)
+                continue
+            if said[1].intent is Intent.DEMANDED:
+                self.demands[name] = said[1]  # Demands change no guard: they are answered after an epoch.
+            else:
+                requests.append((name, body, said))
+        for name in set(self._said) - {name for name, _ in waiting}:
+            self._said.pop(name, None)  # Taken back, or taken up before it was noted here.
+        news = bool(requests) or len(self.demands) > asked
+        if not requests and not self.issued and not self._covered:
+            return self.version, news
+        self.guards.begin(epoch)
+        for issued in self.issued:
+            self._take(issued)
+        requests = [r for r in requests if self._hear(*r)]
+        told = [{**i, "by": i["node"]} for i in self.issued] + [{**b, "by": CLIENT} for _, b, _ in requests]
+        # A version that no plan has named yet goes on to grow.
+        self._taken = [*(self._taken if self._unwritten is not None else ()), *(name for name, *_ in requests)]
+        if self._unwritten is None:
+            self.version += 1
+        # What each version takes up stays readable for people; the guards are what counts.
+        told = [*(self._unwritten or {}).get("told", ()), *told]
+        body = {
+            **self.guards.to_json(),
+            "trail": self.guards.trail.to_json(),
+            "told": told,
+            "requests": self._taken,
+            "after": self.epoch,
+        }
+        self._unwritten, self.told = body, self.guards.trail.latest
+        self._frozen[self.version] = self.guards.copy()
+        self.issued, self._covered = [], False
+        return self.version, news
+
+    def to_write(self) -> dict[str, Any]:
+        """What the next plan is to hold: the version it names, if it is new. If not, that has a record of its own."""
+        if self._unwritten is not None:
+            self._in_plan, self._unwritten = self._unwritten, None
+            return self._in_plan
+        if self._in_plan is not None:
+            self.log.write(self.version, self._in_plan)
+            self._recorded.add(self.version)
+            self._in_plan = None
+        return {}
+
+    def planned(self) -> None:
+        """The plan that names the version is written: its messages cannot get lost any more."""
+        self.log.discard(self._taken)
+        self._taken = []
+
+    def _parsed(self, body: Mapping[str, Any]) -> tuple[str, Feedback]:
+        node_id = body.get("node") or self.root
+        if node_id not in self.nodes or node_id in {sink.id for sink in self.plan.sinks}:
+            raise UserError(f"the query has no operator {shortly(node_id)}", hint=did_you_mean(node_id, self.nodes))
+        feedback = Feedback.parse(body["text"], self.nodes[node_id].operator.schema)
+        if feedback.intent is Intent.DEMANDED and node_id != self.root:
+            raise UserError(f"'{node_id}' is not what the query results in", hint="demand results of the query itself")
+        return node_id, feedback
+
+    def _refuse(self, name: str, what: str, error: PenstockError) -> None:
+        """A message that is not taken up: whoever said it finds out why, and so does whoever runs the query."""
+        self.warnings.append(f"{what} was refused: {error}")
+        refuse(self.log.storage, [name], error)
+        self.log.discard([name])
+
+    def _warn_of_damaged(self) -> None:
+        """Of messages that cannot be read, the second time: at first they may be half written."""
+        for name in self.log.damaged & self._doubtful - self._damaged:
+            self.warnings.append(f"control/requests/{name}.json cannot be read: delete it and say it again")
+            self._damaged.add(name)
+        self._doubtful = self.log.damaged
+
+    def answered(self, name: str) -> None:
+        """A demand has had its answer."""
+        self.log.discard([name])
+        del self.demands[name]
+
+    def _hear(self, name: str, body: Mapping[str, Any], said: tuple[str, Feedback]) -> bool:
+        """Take a message up; False if no operator could make sense of it, which must not stop the run."""
+        node_id, feedback = said
+        (sink,) = self.plan.sinks
+        before = self.guards.copy()
+        try:
+            self.guards.tell(node_id, feedback, edge=f"{sink.id}#0" if node_id == self.root else "", by=CLIENT)
+        except Exception as error:
+            self.guards = before
+            why = UserError(f"it cannot be taken up: {type(error).__name__}: {error}", hint="please report it")
+            self._refuse(name, f"feedback {shortly(body['text'])}", why)
+            return False
+        return True
+
+    def _take(self, issued: Issued) -> None:
+        node = self.nodes[issued["node"]]
+        port = issued["port"]
+        if port >= 0 and not node.operator.switches.propagate:
+            return
+        if port < 0:
+            feedback = Feedback.from_json(issued["feedback"], node.operator.schema)
+            self.guards.tell(node.id, feedback, by=node.id)
+        else:
+            below = self.nodes[node.inputs[port]]
+            feedback = Feedback.from_json(issued["feedback"], below.operator.schema)
+            self.guards.tell(below.id, feedback, edge=f"{node.id}#{port}", by=node.id)
+
+    @property
+    def root(self) -> str:
+        """The operator whose output the client sees."""
+        (sink,) = self.plan.sinks
+        return sink.inputs[0]
+
+    # --- after an epoch -----------------------------------------------------------------------------------------
+
+    def heard(
+        self,
+        epoch: int,
+        reports: Sequence[Report],
+        propagation: Propagation,
+        behind: Mapping[str, Sequence[Pattern]],
+    ) -> None:
+        """What operators have found out, and which guards punctuation has made needless."""
+        known, self.epoch = len(self.issued), epoch
+        for report in reports:
+            for node_id, patterns in report.doomed.items():
+                self.issued += [
+                    {"node": node_id, "port": -1, "feedback": {"intent": Intent.ASSUMED.value, "pattern": p}}
+                    for p in patterns
+                ]
+            for node_id, said in report.issued.items():
+                self.issued += [{"node": node_id, "port": port, "feedback": f} for port, f in said]
+        for node_id, port, feedback in propagation.issued():
+            self.issued.append({"node": node_id, "port": port, "feedback": feedback.to_json()})
+        for issued in self.issued[known:]:
+            issued["epoch"] = epoch
+        if self.guards.cover(behind):
+            self._covered = True
+
+    def logged(self, saved: Mapping[str, int]) -> dict[str, int]:
+        """What guards have spared, of the operators that are to count it."""
+        return {what: n for what, n in saved.items() if self._logs(what)}
+
+    def _logs(self, what: str) -> bool:
+        """Whether the operator of `join-1#0 dropped` or `source:my cars row groups skipped` is to count it."""
+        names = [n for n in self.nodes if what.startswith((f"{n} ", f"{n}#", f"{n}:groups"))]
+        return all(self.nodes[n].operator.switches.log for n in sorted(names, key=len)[-1:])
+
+    def under(self, version: int) -> Guards:
+        """The guards of a version."""
+        if version not in self._frozen:
+            self._frozen[version] = Guards.from_json(self.log.read(version), self.plan)
+        return self._frozen[version]
+
+    def retire(self, before: int) -> None:
+        """Forget versions that only older epochs ran under."""
+        for version in [v for v in self._frozen if v < before]:
+            del self._frozen[version]
+        # What a crash has left behind is swept at the start.
+        for version in [v for v in self._recorded if v < before]:
+            self.log.delete(version)
+            self._recorded.remove(version)
+
+    def sweep(self, oldest: int) -> None:
+        """Delete versions that a crash left behind: older than any epoch within reach, or named by no plan."""
+        for version in self.log.versions():
+            if not oldest <= version <= self.version:
+                self.log.delete(version)
+        self._recorded = set(self.log.versions())
+
+    # --- in a checkpoint ----------------------------------------------------------------------------------------
+
+    def to_json(self, control: int) -> dict[str, Any]:
+        """What a manifest has to say beyond the version its epoch ran under."""
+        body: dict[str, Any] = {}
+        # A version that no plan holds is gone with a crash; messages are taken up again then, and so are these.
+        unheld = (self._unwritten or {}).get("told", ())
+        found = [{k: v for k, v in t.items() if k != "by"} for t in unheld if t["by"] != CLIENT]
+        if found or self.issued:
+            body["issued"] = [*found, *self.issued]
+        if self._covered:
+            body["live"] = self.guards.to_json()
+        return body
+
+    def restore(self, control: int, stored: Mapping[str, Any], epoch: int) -> None:
+        """Where the manifest of an epoch left off."""
+        body = self._go_on_from(control)
+        self.guards = Guards.from_json({**body, **stored.get("live", {})}, self.plan)
+        self.issued = list(stored.get("issued", ()))
+        self.epoch = epoch
+        self._covered = "live" in stored
+        self._taken = list(body.get("requests", ()))
+        self.planned()
+
+    def take_up(self, control: int, epoch: int) -> None:
+        """Epochs that were planned after this one, and did not happen, know more: go on from the last of them."""
+        if control == self.version:
+            return
+        live, body = self.guards, self._go_on_from(control)
+        self.guards = Guards.from_json(body, self.plan)
+        self.guards.go_on_from(live, epoch)
+        self._covered = True
+        self.issued = [i for i in self.issued if i["epoch"] > body["after"]]
+        self._taken = list(body.get("requests", ()))
+        self.planned()
+
+    def _go_on_from(self, control: int) -> dict[str, Any]:
+        self.version, body = control, self.log.read(control)
+        self._in_plan = None if control == 0 or control in self.log.versions() else body
+        return body
+
+    def give_back(self, plans: Iterable[EpochPlan]) -> None:
+        """Epochs that were planned are not to happen as planned: what they had taken up waits again.
+
+        What operators have found in an epoch that happened is to be taken up still.
+        """
+        for plan in plans:
+            told = [({k: v for k, v in t.items() if k != "by"}, t["by"]) for t in plan.heard.get("told", ())]
+            said = [body for body, by in told if by == CLIENT]
+            for name, body in zip(plan.heard.get("requests", ()), said, strict=True):
+                self.log.put(name, body)
+            found = [body for body, by in told if by != CLIENT and body["epoch"] <= self.epoch]
+            self.issued = [*(f for f in found if f not in self.issued), *self.issued]

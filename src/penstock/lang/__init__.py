@@ -1,1 +1,0 @@
-"""SQL for streams, translated to the algebra."""

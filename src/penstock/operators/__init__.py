@@ -1,0 +1,1 @@
+"""The operators: one room each, with all that is known of it."""

@@ -1,0 +1,1 @@
+"""Aggregate: one event per group, when the group is complete."""

@@ -1,0 +1,1 @@
+"""Aggregates over windows of a number of events."""

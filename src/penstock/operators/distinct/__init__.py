@@ -1,0 +1,1 @@
+"""Distinct: each event once."""

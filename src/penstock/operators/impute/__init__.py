@@ -1,0 +1,1 @@
+"""Impute: an expensive function behind a queue."""

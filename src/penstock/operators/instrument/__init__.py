@@ -1,0 +1,1 @@
+"""Instrument: lets everything pass and issues feedback."""

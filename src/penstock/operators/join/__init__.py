@@ -1,0 +1,1 @@
+"""Join: two inputs on equal keys, within a band of time."""

@@ -1,0 +1,347 @@
+"""What joins offer: rows of one input leave on the promises of the others.
+
+The general form, for input k of m, with J the join key and W the time as far as the window bounds it: rows of k leave
+on templates of every other input that tag a non-empty part of J ∪ {W}, in whatever classes. Binary joins of all kinds
+are m = 2; the kind only decides whose results wait until its rows leave. Output has, for each input, its templates
+together with those that settle its rows, lifted to the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from penstock.contract.flow import (
+    Flow,
+    Origin,
+    Promised,
+    Tags,
+    Verdict,
+    also_ends,
+    end_together,
+    goes_on,
+    least,
+    met,
+    none_null,
+    ordered,
+)
+from penstock.contract.report import Output, State
+from penstock.contract.template import Class
+from penstock.operators.join.meeting import Meeting, meeting_of
+from penstock.operators.join.operator import Join
+from penstock.operators.multijoin.operator import MultiJoin
+from penstock.plan.domain import domains_behind
+
+#: The inputs of each kind of join whose rows may come out unmatched, so that results wait for them to be settled.
+_PRESERVED: Mapping[str, tuple[int, ...]] = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
+#: The inputs whose attributes are null in such results.
+_PADDED: Mapping[str, tuple[int, ...]] = {"left": (1,), "right": (0,), "full": (0, 1)}
+
+
+def judge_join(operator: Join, below: Sequence[Flow]) -> Verdict:
+    """inner, semi: results at once; left, right, full, anti: when the rows of the preserved input leave.
+
+    In1 = {[[J:c, L:-]]} or {[[W:+, …]]}, In2 likewise, in any mix of classes over J.
+    """
+    return _judge(operator, below, ["left", "right"], _PRESERVED.get(operator.how, ()), _PADDED.get(operator.how, ()))
+
+
+def judge_multijoin(operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
+    """Every input needs all others: In_i = {[[J_i:c, …]]} or {[[W_i:+, …]]} for all i; results at once."""
+    return _judge(operator, below, [f"input {k + 1}" for k in range(len(below))], (), ())
+
+
+def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
+    """In1 = {[[T1:+]]}, In2 = {[[T2:+]]}: events take their places in order of time; Out = {[[T1:+, T2:+]]}.
+
+    The last rows of each key stay for partners to come, so there must be finitely many keys and a limit of rows, or
+    keys must end in both inputs. Results of unmatched rows wait for newer ones that displace them, or for that end.
+    """
+    assert operator.times is not None and operator.rows is not None
+    names = [_called(side, flow) for side, flow in zip(("left", "right"), below, strict=True)]
+    ready: list[dict[Tags, frozenset[str]]] = []
+    why: list[str] = []
+    needs: list[str] = []
+    state: State = "bounded"
+    output: Output = "complete"
+    for time, flow, name in zip(operator.times, below, names, strict=True):
+        up_to: Tags = frozenset({(time, "+")})
+        ready.append({t: a for t, a in flow.promised.items() if t == up_to})
+        if ready[-1]:
+            continue
+        if flow.open:
+            state = "as the data says" if state == "bounded" else state
+            output = "as the data says"
+            why.append(f"rows take their places on what the data says in {name}")
+        else:
+            state = "unbounded"
+            why.append(f"rows wait for ever: nothing of {name} promises `{time}` alone (there arrives: {flow.words})")
+            needs += [w.replace(": each value", " up to") for w in flow.wanted([time])]
+    if not why:
+        why.append(
+            "rows take their places on " + " and ".join(f"{n} `{t} up to`" for n, t in zip(names, operator.times))
+        )
+    held = state == "unbounded"
+    kept = _PRESERVED.get(operator.how, ())
+    over = _over(operator, below)
+    if over is not None:
+        why.append(f"rows of a key leave when it has ended in both: {over[0]}")
+    for k, (flow, name, limit) in enumerate(zip(below, names, operator.rows, strict=True)):
+        if over is not None:
+            break
+        keys = [pair[k] for pair in operator.keys]
+        endless = [key for key in keys if key not in flow.finite]
+        if limit is None:
+            why.append(f"all rows of {name} stay: rows= sets no limit for them")
+            needs.append(f"a limit for {name}: rows=(n, m)")
+        elif endless:
+            said = " and ".join(f"`{key}`" for key in endless)
+            why.append(f"the last {limit:,} rows of each {said} of {name} stay for ever")
+            needs.append(f'all values of {said} in {name}: ps.Punctuate.values("{endless[0]}", […])')
+        if limit is None or endless:
+            state = "unbounded"
+            # The last rows of a key that has no more events are displaced by nothing.
+            held = held or k in kept
+    assumed = frozenset().union(*(a for side in ready for a in side.values()))
+    if over is not None:
+        assumed |= over[1]
+    elif kept:
+        assumed |= {"every key goes on having events: unmatched rows leave when newer ones displace them"}
+    lifted = [next((c.name for c in operator.columns if (k, operator.times[k]) in c.origins), None) for k in (0, 1)]
+    promised: dict[Tags, frozenset[str]] = {}
+    if operator.how == "inner" and all(ready) and lifted[0] is not None and lifted[1] is not None:
+        promised = {frozenset({(lifted[0], "+"), (lifted[1], "+")}): assumed}
+    flow = _behind(operator, below, promised, any(f.open for f in below) and not held)
+    useful = tuple(enumerate(operator.times))
+    safe = state != "unbounded" and not held
+    return Verdict(
+        state,
+        "held back" if held else output if state == "unbounded" else "complete",
+        flow,
+        tuple(why),
+        tuple(dict.fromkeys(needs)),
+        tuple(sorted(assumed)) if safe else (),
+        useful,
+    )
+
+
+def _over(operator: Join, below: Sequence[Flow]) -> tuple[str, frozenset[str]] | None:
+    """A key attribute whose values end in both inputs, in words, and what that assumes."""
+    left, right = below
+    for a, b in operator.keys:
+        mine, its = (f.promised.get(frozenset({(n, "#")})) for f, n in ((left, a), (right, b)))
+        if mine is not None and its is not None:
+            said = f"`{a}: each value`" if a == b else f"`{a}: each value` and `{b}: each value`"
+            return said, mine | its | also_ends(left, a, right, b) | also_ends(right, b, left, a)
+    return None
+
+
+def _judge(
+    operator: Join | MultiJoin,
+    below: Sequence[Flow],
+    names: Sequence[str],
+    preserved: Sequence[int],
+    padded: Sequence[int],
+) -> Verdict:
+    meeting = meeting_of(operator)
+    ports = range(len(below))
+    called = [_called(name, flow) for name, flow in zip(names, below, strict=True)]
+    rows = [_called(f"{name} rows", flow) for name, flow in zip(names, below, strict=True)]
+    # settling[k][h]: templates of h that settle rows of k, in the attributes of k.
+    nulls = isinstance(operator, Join) and operator.null_safe
+    settling = {(k, h): _translated(meeting, below, h, k, nulls) for k in ports for h in ports if h != k}
+    settled = [met([settling[k, h] for h in ports if h != k]) for k in ports]
+    why: list[str] = []
+    needs: list[str] = []
+    assumes: list[str] = []
+    fates: list[State] = []
+    for k in ports:
+        others = [h for h in ports if h != k]
+        lacking = [h for h in others if not settling[k, h]]
+        closed = [h for h in lacking if not below[h].open]
+        if closed:
+            fates.append("unbounded")
+            h = closed[0]
+            wanted = _wanted(meeting, k, h)
+            said = " or ".join(f"`{n}`" for n in wanted)
+            arrives = below[h].words
+            why.append(f"{rows[k]} never leave: nothing of {called[h]} promises {said} (there arrives: {arrives})")
+            needs += [w for h in closed for w in below[h].wanted(_wanted(meeting, k, h))]
+            continue
+        parts = [
+            f"{called[h]} "
+            + (below[h].any_of(_settling(meeting, below[h], h, k)) if settling[k, h] else "saying so in band")
+            for h in others
+        ]
+        why.append(f"{rows[k]} leave on {' and '.join(parts)}")
+        fates.append("as the data says" if lacking else "bounded")
+        for h in others:
+            if settling[k, h]:
+                assumes += sorted(settling[k, h][ordered(settling[k, h])[0]])
+    if (
+        "unbounded" in fates
+        and isinstance(operator, Join)
+        and operator.band is None
+        and all(f.schema.times for f in below)
+    ):
+        needs.append('or partners that are near in time: join(…, within="1 h"), and time up to from both')
+    state: State = next((s for s in ("unbounded", "as the data says") if s in fates), "bounded")
+    # Rows that may have no partner wait until they leave: whatever becomes of the others, they come as that is told.
+    waiting = [fates[k] for k in preserved]
+    output: Output = "complete" if preserved else "at once"
+    if "unbounded" in waiting:
+        output = "held back"
+    elif state == "unbounded" and "as the data says" in waiting:
+        output = "as the data says"
+    promised = least(
+        entry for k in ports for entry in _lifted(meeting, below, settled[k], k, preserved, padded).items()
+    )
+    speaking = any(f.open for f in below) and any(
+        (below[k].open or below[k].promised) and all(settling[k, h] or below[h].open for h in ports if h != k)
+        for k in ports
+    )
+    useful = tuple(
+        (h, n) for h in ports for n in dict.fromkeys(m for k in ports if k != h for m in _wanted(meeting, k, h))
+    )
+    return Verdict(
+        state,
+        output,
+        _behind(operator, below, promised, speaking),
+        tuple(why),
+        tuple(dict.fromkeys(needs)),
+        tuple(dict.fromkeys(assumes)),
+        useful,
+    )
+
+
+def _called(name: str, flow: Flow) -> str:
+    return f"{name} ({flow.name})" if flow.name else name
+
+
+def _wanted(meeting: Meeting, k: int, h: int) -> list[str]:
+    """The attributes of h on which promises settle rows of k: its key, and its time if the window bounds it."""
+    side = meeting.sides[h]
+    bounded = side.time is not None and side.time not in side.keys and meeting.reach[k, h][1] is not None
+    return [*side.keys, *([side.time] if bounded and side.time is not None else [])]
+
+
+def _settling(meeting: Meeting, flow: Flow, h: int, k: int) -> dict[Tags, frozenset[str]]:
+    """Templates of h that settle rows of k, in the attributes of h.
+
+    Time settles by `+` where the window has an end; one value of it, where partners have exactly one time.
+    """
+    side = meeting.sides[h]
+    low, high = meeting.reach[k, h]
+    attributes = [*side.keys, *([side.time] if side.time is not None and side.time not in side.keys else [])]
+
+    def fits(name: str, how: str) -> bool:
+        return name in side.keys or (high is not None if how == "+" else low is not None and low == high)
+
+    found = flow.described(attributes)
+    return {t: a for t, a in found.items() if all(fits(n, c) for n, c in t)}
+
+
+def _translated(
+    meeting: Meeting, below: Sequence[Flow], h: int, k: int, nulls: bool = False
+) -> dict[Tags, frozenset[str]]:
+    """What settles rows of k, in the attributes of k, with what that assumes of the values.
+
+    Rows with a null key wait for nobody, unless `nulls` are alike.
+    """
+    mine, its = meeting.sides[k], meeting.sides[h]
+    # A key may be paired twice (a = x and a = y); then the promise tells of both.
+    pairs = list(zip(its.keys, mine.keys, strict=True))
+    found: list[tuple[Tags, frozenset[str]]] = []
+    for tags, assumed in _settling(meeting, below[h], h, k).items():
+        moved: dict[str, Class] = {}
+        if its.time is not None and its.time not in its.keys and (its.time, "+") in tags:
+            assumed = assumed | goes_on(below[h], its.time, tags)
+        for name, how in tags:
+            for target in [b for a, b in pairs if a == name] or ([mine.time] if mine.time is not None else []):
+                moved[target] = how
+                if how != "+":
+                    assumed = assumed | also_ends(below[k], target, below[h], name)
+                elif name in its.keys:
+                    assumed = assumed | goes_on(below[h], name, tags)
+        valued = [(target, name) for name, how in tags if how != "+" for target in moved if (name, target) in pairs]
+        assumed = assumed | end_together(below[k], below[h], sorted(valued))
+        values = none_null((below[k], target) for target in moved) if nulls else frozenset()
+        if values is not None:
+            found.append((frozenset(moved.items()), assumed | values))
+    return least(found)
+
+
+def _lifted(
+    meeting: Meeting,
+    below: Sequence[Flow],
+    settled: Promised,
+    k: int,
+    preserved: Sequence[int],
+    padded: Sequence[int],
+) -> dict[Tags, frozenset[str]]:
+    """Templates behind the join that speak of attributes of input k.
+
+    Its own together with those that settle its rows; and, since the state is asked how far its rows reach, its own
+    `+` on one attribute as soon as rows leave at all; and any of its own once time alone settles them. Rows whose key
+    is null have no partners. Of a preserved input they come out all the same, and no template on the key matches them.
+    """
+    side, flow = meeting.sides[k], below[k]
+    found = list(met([flow.promised, settled]).items())
+    if settled:
+        best = settled[ordered(settled)[0]]
+        timed = [a for t, a in settled.items() if t == {(side.time, "+")}]
+        for tags, assumed in flow.promised.items():
+            alone = side.guarded and all(n in side.keys for n, _ in tags)
+            if alone or {n for n, _ in tags} == {side.time}:
+                continue
+            if _rises(flow, tags):
+                found.append((tags, assumed | best))
+            elif timed:
+                found.append((tags, assumed | timed[0]))
+    lifted: list[tuple[Tags, frozenset[str]]] = []
+    for tags, assumed in found:
+        if not all(n in side.lifted for n, _ in tags):
+            continue
+        if k in padded and any(n not in side.keys for n, _ in tags):
+            continue  # Unmatched rows of the other input are null there: no punctuation on it matches them.
+        keys = [place for place, key in enumerate(side.keys) if any(key == n for n, _ in tags)]
+        values = none_null((below[h], meeting.sides[h].keys[place]) for h in preserved for place in keys)
+        if values is not None:
+            lifted.append((frozenset((side.lifted[n], c) for n, c in tags), assumed | values))
+    return least(lifted)
+
+
+def _pads(operator: Join, ports: Sequence[int]) -> bool:
+    """Whether a column that is taken from these inputs may be left null: a row has one input at least."""
+    padded = _PADDED.get(operator.how, ())
+    return all(k in padded for k in ports) and len(set(ports)) < len(operator.inputs)
+
+
+def _rises(flow: Flow, tags: Tags) -> bool:
+    """Whether a template is `+` on one attribute whose least waiting value the state can tell."""
+    if len(tags) != 1:
+        return False
+    ((name, how),) = tags
+    t = flow.schema.type_of(name)
+    return how == "+" and (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t))
+
+
+def _behind(operator: Join | MultiJoin, below: Sequence[Flow], promised: Promised, speaking: bool) -> Flow:
+    origins: dict[str, tuple[Origin, ...]] = {}
+    for column in operator.columns:
+        known = [below[k].origins.get(n, ()) for k, n in column.origins]
+        if all(known):
+            origins[column.name] = tuple(dict.fromkeys(o for part in known for o in part))
+            if isinstance(operator, Join) and _pads(operator, [k for k, _ in column.origins]):
+                origins[column.name] = tuple(replace(o, padded=True) for o in origins[column.name])
+    return Flow(
+        operator.schema,
+        tuple(dict.fromkeys(s for f in below for s in f.streams)),
+        promised,
+        speaking,
+        all(f.ends for f in below),
+        origins,
+        domains_behind(operator, [f.finite for f in below]),
+    )

@@ -1,0 +1,1 @@
+"""Limit: the first events, and then the end."""

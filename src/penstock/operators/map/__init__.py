@@ -1,0 +1,1 @@
+"""Map: a user's function on Arrow tables."""

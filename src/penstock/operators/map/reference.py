@@ -1,0 +1,43 @@
+"""Map, one event at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import UserError
+from penstock.operators.map import operator
+from penstock.pattern.pattern import Pattern
+from penstock.reference.item import Event, Item, Punctuate
+
+
+class Map:
+    """Calls the user's function with a table of one row; it may return any number of rows.
+
+    Nothing is known of what the function does, so only punctuation on the attributes it keeps passes.
+    """
+
+    def __init__(self, declared: operator.Map) -> None:
+        self.declared = declared
+
+    def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
+        (source,) = self.declared.inputs
+        result = self.declared.function(pa.Table.from_pylist([dict(event.row)], schema=source.schema.arrow))
+        expected = self.declared.schema
+        if not isinstance(result, pa.Table) or set(result.column_names) != set(expected.names):
+            raise UserError(
+                f"map {self.declared.detail}: the function did not return a table with the declared attributes",
+                hint=f"the declared schema is: {expected}",
+            )
+        return [Event(row) for row in result.select(list(expected.names)).cast(expected.arrow).to_pylist()]
+
+    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        if not set(pattern.restricted) <= set(self.declared.keeps):
+            return []
+        restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
+        return [Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+
+    def state(self) -> list[Any]:
+        return []

@@ -1,0 +1,1 @@
+"""MultiJoin: several inputs on one key, at once."""

@@ -1,0 +1,1 @@
+"""OrderBy: events in order."""

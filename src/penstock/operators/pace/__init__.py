@@ -1,0 +1,1 @@
+"""Pace: a union whose inputs may not fall behind each other."""

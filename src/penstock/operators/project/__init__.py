@@ -1,0 +1,1 @@
+"""Project: renames, drops and computes attributes."""

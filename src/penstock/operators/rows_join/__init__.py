@@ -1,0 +1,1 @@
+"""Joins with the last rows of each key."""

@@ -1,0 +1,1 @@
+"""Select: keeps the events for which a predicate is true."""

@@ -1,0 +1,1 @@
+"""Sink: where results go."""

@@ -1,0 +1,1 @@
+"""Source: events from outside."""

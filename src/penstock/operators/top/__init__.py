@@ -1,0 +1,1 @@
+"""Top: the best events of each group."""

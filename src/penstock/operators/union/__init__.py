@@ -1,0 +1,1 @@
+"""Union: all events of all inputs."""

@@ -1,0 +1,1 @@
+"""Window: labels each event with the windows it belongs to."""

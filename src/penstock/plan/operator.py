@@ -1,0 +1,45 @@
+"""The logical operators: frozen records of what to compute, each with the schema of its output.
+
+Operators refer to their inputs directly, so a query is a directed acyclic graph of such records. Two consumers of
+one record share its work. Identity, not equality, makes a node: `Plan` gives each a stable id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.errors import UnknownOperatorError
+from penstock.pattern.feedback import Switches
+
+if TYPE_CHECKING:
+    from penstock.pattern.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One node of a plan."""
+
+    inputs: tuple[Operator, ...]
+    schema: Schema
+    switches: Switches = field(default=Switches(), kw_only=True)
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
+
+    @property
+    def detail(self) -> str:
+        """What this operator does, in a few words, for `explain`."""
+        return ""
+
+
+def unknown(operator: Operator, asked: str) -> UnknownOperatorError:
+    """What to raise where an operator is of a kind that nobody has thought of: any answer would be a guess.
+
+    >>> from penstock.pattern.schema import Schema
+    >>> print(unknown(Operator((), Schema.parse("a int")), "what it keeps"))
+    operator 'operator' (Operator) is not known here: what it keeps. Hint: add its case
+    """
+    what = f"operator '{operator.kind}' ({type(operator).__name__}) is not known here: {asked}"
+    return UnknownOperatorError(what, hint="add its case")

@@ -1,0 +1,272 @@
+"""The protocol of operators: all that the rest of Penstock may ask of one, and the register of who answers.
+
+An operator is a frozen record (`Operator`); what is known of it stands in its room, `penstock.operators.<name>`, and is
+asked for through its `Spec`. There are no defaults: whoever adds an operator answers every question, and `register`
+names all that is missing at once. An operator that nobody registered is an error wherever it turns up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from penstock.errors import UnknownOperatorError, UserError
+from penstock.plan.operator import Operator
+
+if TYPE_CHECKING:
+    import random
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.feedback import Feedback
+    from penstock.pattern.pattern import Pattern
+    from penstock.pattern.restriction import Restriction
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.grid import Grid
+    from penstock.plan.response import Response
+    from penstock.plan.window import TimeWindow
+    from penstock.reference.running import Running
+
+O = TypeVar("O", bound=Operator)  # noqa: E741
+
+
+class Retraction(Enum):
+    """What an operator does about a row that is taken back."""
+
+    REFUSES = "refuses"
+    PASSES = "passes"
+    ANSWERS = "answers"
+
+
+#: How many events one event may become: at most one; one for each of its windows; several, as rows of a table; any
+#: number; or results come although no event does.
+Makes = Literal["one", "windows", "several", "any", "unasked"]
+
+
+class Traits(NamedTuple):
+    """The plain facts of an operator. No defaults: whoever adds one must answer."""
+
+    #: Something stays from one epoch to the next.
+    keeps_state: bool
+    #: Another order of the same events gives other results.
+    heeds_order: bool
+    #: An event leaves in the epoch in which it comes, or never.
+    at_once: bool
+    #: How many events one event may become.
+    makes: Makes
+    #: Results do not depend on how a stream is cut into epochs.
+    exact: bool
+    #: Does something with punctuation, but pass it on.
+    listens: bool
+    #: Has a queue, so that it can take first what somebody waits for.
+    queues: bool
+    #: What becomes of rows that are taken back.
+    retracts: Retraction
+
+
+@dataclass(frozen=True)
+class Carried:
+    """An output attribute that has its values from input attributes, unchanged.
+
+    `origins` are (input, attribute). With several: the first that is not null counts, or with `each`, an event comes
+    from one input and has the value of that. `padded` are the inputs that may be missing in a row, so null there.
+    """
+
+    origins: tuple[tuple[int, str], ...]
+    each: bool = False
+    padded: frozenset[int] = frozenset()
+
+
+#: Output attribute → what it carries; what is computed, or comes from elsewhere, is not in it.
+Lineage = Mapping[str, Carried]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What is known of the values of an attribute where it comes into being."""
+
+    #: All values that it can have, and never null.
+    values: Restriction | None = None
+    #: Only every so many values occur.
+    grid: Grid | None = None
+    #: Never below zero.
+    never_negative: bool = False
+    #: It is the label of this window.
+    label_of: TimeWindow | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known beside the plan when bounds are asked for.
+
+    `epoch` is how many rows of each source an epoch reads at most, `alone` whether there is one source only, `rate` the
+    measured events a tick of this operator's output.
+    """
+
+    epoch: int | None = None
+    alone: bool = True
+    rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """An example of a feedback that an operator may give to what an input brings.
+
+    `widening`: each contains the one before, so only the last is kept.
+    """
+
+    port: int
+    feedback: Feedback
+    widening: bool = False
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a reference operator is told of its place in a plan."""
+
+    node_id: str
+    looked_at: frozenset[str] = frozenset()
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+class Spec(ABC, Generic[O]):
+    """All that is known of one kind of operator."""
+
+    #: The record that it speaks for.
+    operator: ClassVar[type[Operator]]
+
+    # --- the plan
+    @abstractmethod
+    def traits(self, operator: O) -> Traits:
+        """The plain facts."""
+
+    @abstractmethod
+    def lineage(self, operator: O) -> Lineage:
+        """Which output attributes carry which input attributes."""
+
+    @abstractmethod
+    def facts(self, operator: O) -> Mapping[str, Fact]:
+        """What is known of the values of attributes that come into being here."""
+
+    @abstractmethod
+    def reads(self, operator: O, port: int, wanted: frozenset[str]) -> Collection[str]:
+        """The attributes of an input that it must be given so that those wanted of its output can be computed."""
+
+    @abstractmethod
+    def computed(self, operator: O, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        """The attributes of the output that have a value, given those of the inputs that do.
+
+        What nobody wants is not computed; what is only passed on has a value all the same.
+        """
+
+    @abstractmethod
+    def definition(self, operator: O) -> str:
+        """The part of it that decides its results. Checkpoints of another definition do not fit."""
+
+    @abstractmethod
+    def held(self, operator: O) -> dict[str, Any] | None:
+        """What decides when state is released, as plain data for the checkpoint; None if it keeps none."""
+
+    # --- punctuation
+    @abstractmethod
+    def behaviour(self, operator: O, heard: bool) -> Behaviour:
+        """How it treats punctuation. `heard`: somebody further down does something with it."""
+
+    # --- contracts
+    @abstractmethod
+    def judge(self, operator: O, below: Sequence[Flow]) -> Verdict:
+        """Is its state bounded, do results appear, and what flows on, given what arrives."""
+
+    @abstractmethod
+    def bound(self, operator: O, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        """How many rows it keeps at most, and how fast its output goes."""
+
+    @abstractmethod
+    def total(self, operator: O, below: Sequence[int | None]) -> int | None:
+        """At most how many events it gives in all, given how many come in all; None if there is no telling."""
+
+    # --- feedback
+    @abstractmethod
+    def respond(self, operator: O, pattern: Pattern) -> Response:
+        """The most that it may do about `not pattern`, a pattern over its output that is not empty."""
+
+    @abstractmethod
+    def passes_all(self, operator: O, pattern: Pattern) -> bool:
+        """Whether a result matches just when its event matches what is passed on, so that nobody need look again."""
+
+    @abstractmethod
+    def issues(self, operator: O, below: Sequence[Flow]) -> Iterable[Told]:
+        """What it may tell upstream, one example for each kind."""
+
+    # --- running it
+    @abstractmethod
+    def step(self, operator: O, node_id: str) -> Any:
+        """What tasks do: see `penstock.kernels.step`."""
+
+    @abstractmethod
+    def reference(self, operator: O, around: Surroundings) -> Running:
+        """The oracle, one event at a time. It shares no code with the kernel."""
+
+    # --- tests
+    @abstractmethod
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        """A random stream with this operator on top of the stream `below` (and `other`, if it has several inputs).
+
+        None where it cannot stand on them. It feeds every test of random plans.
+        """
+
+
+_SPECS: dict[type[Operator], Spec[Any]] = {}
+
+
+def register(spec: Spec[Any]) -> None:
+    """Make an operator known. A spec that lacks a piece is refused with all that it lacks.
+
+    >>> class Forgotten(Operator): ...
+    >>> class Half(Spec[Forgotten]):
+    ...     operator = Forgotten
+    >>> register(Half)
+    Traceback (most recent call last):
+    penstock.errors.UserError: operator 'forgotten' lacks traits, lineage, facts, reads, computed, definition, ...
+    """
+    kind = spec if isinstance(spec, type) else type(spec)
+    name = getattr(kind, "operator", Operator).__name__.lower()
+    asked = [n for n in vars(Spec) if getattr(vars(Spec)[n], "__isabstractmethod__", False)]
+    missing = [n for n in asked if n in getattr(kind, "__abstractmethods__", frozenset())]
+    if missing:
+        hint = f"write {missing[0]}(…) in class {kind.__name__}; penstock.plan.spec says what it answers"
+        raise UserError(f"operator '{name}' lacks {', '.join(missing)}", hint=hint)
+    if isinstance(spec, type):
+        raise UserError(f"operator '{name}': a class is registered", hint=f"register({kind.__name__}())")
+    _SPECS[spec.operator] = spec
+
+
+def spec_of(operator: Operator) -> Spec[Any]:
+    """Who answers for an operator.
+
+    >>> from penstock.pattern.schema import Schema
+    >>> spec_of(Operator((), Schema.parse("a int")))
+    Traceback (most recent call last):
+    penstock.errors.UnknownOperatorError: nobody knows the operator 'operator' (Operator). Hint: register its spec: ...
+    """
+    try:
+        return _SPECS[type(operator)]
+    except KeyError:
+        what = f"nobody knows the operator '{operator.kind}' ({type(operator).__name__})"
+        hint = "register its spec: penstock.extend.register(…)"
+        raise UnknownOperatorError(what, hint=hint) from None
+
+
+def registered() -> tuple[Spec[Any], ...]:
+    """All specs, in the order in which they were registered."""
+    return tuple(_SPECS.values())
+
+
+def same(operator: Operator, names: Iterable[str] | None = None) -> Lineage:
+    """The lineage of an operator that passes attributes of its first input on under their names: all, or some."""
+    kept = operator.inputs[0].schema.names if names is None else names
+    return {n: Carried(((0, n),)) for n in kept if n in operator.schema and n in operator.inputs[0].schema}

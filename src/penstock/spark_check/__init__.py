@@ -1,0 +1,1 @@
+"""The contract check of plain Spark queries."""

@@ -1,0 +1,59 @@
+"""The tables as a page of the documentation."""
+
+from __future__ import annotations
+
+from penstock.sql.catalog import INSTEAD, functions
+from penstock.sql.function import Function
+from penstock.sql.operators import OPERATORS
+
+_FAMILIES = {
+    "operators": "Operators, literals and casts",
+    "strings": "Texts",
+    "patterns": "Patterns in texts",
+    "hashes": "Bytes and hashes",
+    "numbers": "Numbers",
+    "times": "Dates and times",
+    "conditions": "Choices and nulls",
+}
+_HEAD = """# Functions
+
+Expressions are written in Spark SQL and mean what Spark 4 means by them, in ANSI mode and with the session's time zone
+UTC: the same values, the same types, and an error where Spark raises one (a cast that does not fit, a number that
+overflows, a divisor of zero). `try_cast`, `try_divide` and the other `try_` functions give null instead.
+
+Every line here is compared with Spark itself by a test, on nulls, NaN, the smallest and largest numbers, leap days,
+years 1 to 9999 and texts beyond ASCII, and by `make fuzz` on random values. What is not listed is refused when the
+query is built, with what to write instead. Where a function raises although Spark would answer, its line says so; an
+event on which something raises goes to the dead letters. Aggregates have [a page of their own](aggregates.md); they are
+compared in the same way.
+
+This page is written from the tables in `penstock.sql`.
+"""
+
+
+def page() -> str:
+    """The text of docs/functions.md.
+
+    >>> page().startswith("# Functions")
+    True
+    """
+    parts = [_HEAD]
+    rows = [*OPERATORS, *functions().values()]
+    for family, title in _FAMILIES.items():
+        parts.append(f"\n## {title}\n\n| written | remarks |\n| --- | --- |\n")
+        parts += [_line(f) for f in rows if f.family == family]
+    parts.append("\n## What to write in place of others\n\n| not available | write |\n| --- | --- |\n")
+    parts += [f"| `{name}` | `{_cell(instead)}` |\n" for name, instead in sorted(INSTEAD.items())]
+    return "".join(parts)
+
+
+def _line(function: Function) -> str:
+    written = ", ".join(f"`{_cell(call)}`" for call in function.calls()) or f"`{_cell(function.name)}`"
+    remarks = [function.note] if function.note else []
+    if function.close:
+        remarks.append("the last digit may differ from Java's")
+    return f"| {written} | {_cell('; '.join(remarks))} |\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,34 @@
+"""The random plans of these tests are of all operators, or they would say nothing of some."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from plans import Query, queries
+
+from penstock.operators.sink.operator import Sink
+from penstock.plan.operator import Operator
+
+
+def kinds(of: type[Operator] = Operator) -> set[type[Operator]]:
+    found = {k for k in of.__subclasses__() if k.__module__.startswith("penstock.")}
+    return found.union(*(kinds(k) for k in found))
+
+
+def test_every_operator_is_in_some_plan() -> None:
+    seen: set[type[Operator]] = set()
+
+    @seed(1)
+    @settings(
+        max_examples=400,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(queries())
+    def draw(query: Query) -> None:
+        seen.update(type(n.operator) for n in query.plan)
+
+    draw()
+    # Where results go is up to those that run a plan.
+    assert seen == kinds() - {Sink}

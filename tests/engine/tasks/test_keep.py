@@ -1,0 +1,175 @@
+"""Operators that keep rows, between files and kernels: runs and marks are stored, replaced, dropped and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.checkpoint.intact import Written
+from penstock.checkpoint.runs import (
+    Change,
+    Run,
+    UnitKey,
+    Units,
+    apply,
+    read_marks,
+    read_run,
+    run_names,
+    units_from_json,
+    units_to_json,
+)
+from penstock.checkpoint.storage import Storage
+from penstock.engine.tasks.keep import combined, dead_rows, live_rows, step_bucket
+from penstock.engine.tasks.pipeline import Keeper
+from penstock.engine.tasks.task import Job, Merge, Report
+from penstock.engine.tasks.watch import Watch
+from penstock.errors import CheckpointError
+from penstock.kernels.stateful import Fresh, Held, Step
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.schema import Schema
+from penstock.plan.orders import Answer, Orders
+
+SCHEMA = Schema.parse("k int")
+ALL = Pattern.all(SCHEMA)
+KEY = UnitKey("join-1#0", 2)
+
+
+def rows(*values: int) -> pa.Table:
+    return pa.table({"k": pa.array(values, pa.int32())})
+
+
+def marks(*dead: bool) -> pa.Table:
+    return pa.table({"dead": pa.array(dead, pa.bool_()), "matched": pa.array([True] * len(dead), pa.bool_())})
+
+
+class Scripted:
+    """A kernel that does what it is told, and remembers what it was given."""
+
+    spread: tuple[tuple[str, ...], ...] = (("k",), ("k",))
+    needed: tuple[tuple[str, ...] | None, ...] = (None, None)
+
+    def __init__(self, *script: Any) -> None:
+        self.script = list(script)
+        self.held: list[list[list[Held]]] = []
+
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+        self.held.append([list(h) for h in held])
+        step: Step = self.script.pop(0)(self.held[-1])
+        return step
+
+
+def orders(release: bool = False, ask: bool = False) -> Orders:
+    settled = (PunctuationSet(SCHEMA), PunctuationSet(SCHEMA))
+    return Orders(((ALL,) if release else (), ()), settled, ((ALL,), ()) if ask else ())
+
+
+def turn(
+    kernel: Scripted,
+    folder: Path,
+    units: Units,
+    fresh: Sequence[pa.Table | None] = (None, None),
+    told: Orders | None = None,
+    bucket: int = 2,
+) -> tuple[Units, Report, pa.Table | None]:
+    """One epoch of one bucket of a join, and the units after it."""
+    keeper = Keeper("join-1", (0, 1), 1, kernel)
+    job = Job("", b"", epoch=4, checkpoint=Storage.at(str(folder)))
+    report = Report("m000")
+    merging = Merge(units, orders={"join-1": told or orders()})
+    output = step_bucket(job, merging, keeper, bucket, fresh, report, Watch(), lambda rows: None)
+    return apply(units, report.changes), report, output
+
+
+def test_runs_and_marks_from_epoch_to_epoch(tmp_path: Path) -> None:
+    storage = Storage.at(str(tmp_path))
+
+    def begin(held: Any) -> Step:
+        added = (Fresh(0, rows(1, 2, 3), low=5, high=7), Fresh(1, rows(9), marks=marks(False)))
+        return Step(rows(), added=added)
+
+    def mark(held: Any) -> Step:
+        return Step(rows(2), marked=((held[0][0].name, marks(False, True, False)),))
+
+    def drop(held: Any) -> Step:
+        return Step(rows(), dropped=(held[0][0].name,), added=(Fresh(0, rows(3)),))
+
+    kernel = Scripted(begin, mark, drop)
+    first, _, output = turn(kernel, tmp_path, {}, (rows(1, 2, 3), rows(9)))
+    assert output is None  # No results is nothing to send on.
+    assert set(first) == {KEY, UnitKey("join-1#1", 2)}
+    second, _, output = turn(kernel, tmp_path, first, (rows(1), None))
+    assert output is not None and output.equals(rows(2))
+    ((left,), (right,)) = kernel.held[1]
+    assert left.rows.equals(rows(1, 2, 3)) and (left.marks, left.low, left.high) == (None, 5, 7)
+    assert right.rows.equals(rows(9)) and right.marks.equals(marks(False))
+    (run,) = second[KEY]
+    assert (run.name, run.dead, run.live) == (left.name, 1, 2)
+    third, _, _ = turn(kernel, tmp_path, second, (rows(1), None))
+    assert kernel.held[2][0][0].marks.equals(marks(False, True, False))
+    assert [read_run(storage, KEY, r).equals(rows(3)) for r in third[KEY]] == [True]
+    # Every file is accounted for by one of the three manifests, and the marks of a dropped run go with it.
+    assert set(storage.tree("state")) == run_names(first) | run_names(second) | run_names(third)
+    assert run.marks not in run_names(third) and run.name not in run_names(third)
+
+
+def test_a_bucket_sees_its_own_runs(tmp_path: Path) -> None:
+    add = lambda held: Step(rows(), added=(Fresh(0, rows(1)),))  # noqa: E731
+    kernel = Scripted(add, add, lambda held: Step(rows()))
+    units, _, _ = turn(kernel, tmp_path, {}, (rows(1), None), bucket=1)
+    units, _, _ = turn(kernel, tmp_path, units, (rows(1), None), bucket=2)
+    turn(kernel, tmp_path, units, (rows(1), None), bucket=1)
+    assert [len(h) for h in kernel.held[2]] == [1, 0]
+    assert kernel.held[2][0][0].name == units[replace(KEY, bucket=1)][0].name
+
+
+def test_nothing_to_do_is_not_done(tmp_path: Path) -> None:
+    kernel = Scripted()
+    assert turn(kernel, tmp_path, {})[2] is None
+    _, report, output = turn(kernel, tmp_path, {}, told=orders(release=True, ask=True))
+    assert output is None and report.answers == {"join-1": [((Answer(0),), ())]}
+    assert kernel.held == []
+
+
+def test_dead_rows_are_counted_and_left_out() -> None:
+    assert dead_rows(marks(True, False, True)) == 2
+    assert live_rows(rows(1, 2, 3), marks(True, False, True)).equals(rows(2))
+    other = pa.table({"matched": [True]})
+    assert dead_rows(other) == 0 and live_rows(rows(1), other).equals(rows(1)) and live_rows(rows(1), None) is not None
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(-5, 5)), min_size=1))
+def test_answers_of_buckets_add_up(said: list[tuple[int, int | None]]) -> None:
+    ((found,), nothing) = combined([((Answer(*s),), ()) for s in said])
+    known = [latest for _, latest in said if latest is not None]
+    assert nothing == ()
+    assert found == Answer(sum(n for n, _ in said), max(known) if known else None)
+
+
+def test_marks_are_replaced_and_a_run_without_live_rows_leaves() -> None:
+    run = Run("a", rows=5, bytes=1, epoch=1)
+    once = apply({KEY: (run,)}, [Change(KEY, marked=(("a", Written("m1", 0, 0), 2),))])
+    assert once == {KEY: (replace(run, marks="m1", dead=2),)} and once[KEY][0].live == 3
+    assert run_names(once) == {"a", "m1"}
+    assert units_from_json(units_to_json(once)) == once
+    twice = apply(once, [Change(KEY, marked=(("a", Written("m2", 0, 0), 4),))])
+    assert run_names(twice) == {"a", "m2"} and twice[KEY][0].live == 1
+    assert apply(twice, [Change(KEY, marked=(("a", Written("m3", 0, 0), 5),))]) == {}
+
+
+def test_damaged_marks_are_told(tmp_path: Path) -> None:
+    kernel = Scripted(lambda held: Step(rows(), added=(Fresh(0, rows(1, 2), marks=marks(False, True)),)))
+    units, _, _ = turn(kernel, tmp_path, {}, (rows(1, 2), None))
+    (run,) = units[KEY]
+    storage = Storage.at(str(tmp_path))
+    assert run.marks is not None and read_marks(storage, KEY, run).equals(marks(False, True))
+    Path(storage.path(run.marks)).write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"bucket 2: state run .*marks-.* is missing or damaged"):
+        read_marks(storage, KEY, run)

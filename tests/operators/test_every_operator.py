@@ -1,0 +1,244 @@
+"""Whoever adds an operator is told what is missing: each place that decides by the kind of an operator knows all.
+
+An operator that a place does not know is an error there, never a default: a check that takes it for one without state
+would prove it safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from penstock.analysis.bounds import bounds
+from penstock.analysis.cascade import is_exact
+from penstock.analysis.check import check
+from penstock.analysis.forecast import forecast, releases
+from penstock.analysis.judge import weigh
+from penstock.analysis.probe import issues
+from penstock.analysis.propagate import Propagation, behaviour_of, hears
+from penstock.analysis.respond import respond
+from penstock.analysis.total import total_behind
+from penstock.builder.multiway import join
+from penstock.contract.flow import Verdict
+from penstock.engine.tables import prepare
+from penstock.engine.tasks.columns import needed
+from penstock.engine.tasks.pipeline import EVERYTHING, Flow, Pipeline, Watch, stateful_kernel
+from penstock.errors import UnknownOperatorError
+from penstock.operators.impute.operator import Impute
+from penstock.operators.map.operator import Map
+from penstock.operators.sink.operator import Sink
+from penstock.operators.source.operator import Source
+from penstock.pattern.pattern import Pattern
+from penstock.plan.arrival import heeds_order, order_matters
+from penstock.plan.at_once import comes_as_read, passes_at_once
+from penstock.plan.domain import domains
+from penstock.plan.grid import grids
+from penstock.plan.held import held_for
+from penstock.plan.looked_at import looked_at
+from penstock.plan.monotone import is_never_negative
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan, definition
+from penstock.plan.through import through
+from penstock.plan.window_behind import window_behind
+from penstock.reference.domain import domains as reference_domains
+from penstock.reference.grid import grid_of
+from penstock.reference.interpret import Run
+
+SCHEMA = "ts int, k int, v int"
+
+
+def same(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def source(name: str) -> ps.Stream:
+    return ps.stream(name, SCHEMA, time="ts").disorder(5).ends()
+
+
+A, B, C = source("a"), source("b"), source("c")
+NAMES = ps.table("names", "k int, name string", key="k").read_csv("names.csv")
+
+#: Something small of each kind, as users write it.
+MADE: dict[str, ps.Stream] = {
+    "source": A,
+    "select": A.where("k > 1"),
+    "project": A.select("ts", "k", w="v + 1"),
+    "map": A.map(same, keeps=["ts"]),
+    "impute": A.impute(same, keeps=["ts"], budget=7),
+    "union": A.union(B),
+    "pace": A.pace(B, on="ts", bound=9),
+    "instrument": A.instrument("not [*, 1, *]"),
+    "bucket": A.window(10),
+    "aggregate": A.group_by("k").agg(n="count(*)"),
+    "aggregate of windows": A.window(10).group_by("k").agg(n="count(*)"),
+    "aggregate of rows": A.window(rows=3).group_by("k").agg(n="count(*)"),
+    "aggregate from the start": A.window(landmark=10).group_by("k").agg(n="count(*)"),
+    "distinct": A.distinct(),
+    "orderby": A.order_by("ts"),
+    "orderby with slack": A.order_by("ts", slack=3),
+    "limit": A.limit(3),
+    "top": A.top(2, by="v desc", per=["k"]),
+    "lookup": A.lookup(NAMES, "k"),
+    "join": A.join(B, "k", within=5),
+    "join of rows": A.join(B, "k", rows=2),
+    "multijoin": join(A, B, C, on="k", within=5),
+}
+OPERATORS: dict[str, Operator] = {
+    **{name: stream.operator for name, stream in MADE.items()},
+    "sink": Sink((A.operator,), A.schema),
+}
+
+
+def kinds(of: type[Operator] = Operator) -> Iterator[type[Operator]]:
+    """All kinds of operators that Penstock has; what tests make up is not among them."""
+    for kind in of.__subclasses__():
+        if kind.__module__.startswith("penstock."):
+            yield kind
+        yield from kinds(kind)
+
+
+def test_there_is_something_of_every_kind() -> None:
+    assert {type(o) for o in OPERATORS.values()} == set(kinds())
+
+
+def test_only_a_queue_is_another_operator_too() -> None:
+    """Whoever knows a kind knows what is derived from it: so nothing is, but where it was thought of."""
+    derived = {k for k in kinds() if not any(b is Operator for b in k.__bases__)}
+    assert derived == {Impute} and Impute.__bases__ == (Map,)
+
+
+# --- every place ------------------------------------------------------------------------------------------------------
+
+
+def everything(operator: Operator) -> Pattern:
+    return Pattern.all(operator.schema)
+
+
+def first(operator: Operator) -> str:
+    return operator.schema.names[0]
+
+
+def some(operator: Operator) -> Pattern:
+    return Pattern.parse(f"[< 3{', *' * (len(operator.schema) - 1)}]", operator.schema)
+
+
+def propagated(operator: Operator) -> object:
+    """One punctuation of each source, through a behaviour where there is one and by itself where there is none."""
+    plan = Plan.of(operator)
+    return Propagation(plan).run({n.id: [some(n.operator)] for n in plan.sources})
+
+
+def ended(operator: Operator) -> Plan:
+    return Plan.of(operator if isinstance(operator, Sink) else Sink((operator,), operator.schema))
+
+
+def columns(operator: Operator) -> object:
+    pipeline = Pipeline(ended(operator))
+    return [needed(pipeline, node.id) for node in pipeline.plan.sources]
+
+
+def run_by_task(operator: Operator) -> object:
+    """Some rows of each source through the operator, without the careful way and with it."""
+    plan = ended(operator)
+    rows = pa.table({"ts": [1, 2, 3], "k": [1, 1, 2], "v": [4, 5, 6]}, schema=A.schema.arrow)
+    table = pa.table({"k": [1, 2], "name": ["one", "two"]}, schema=NAMES.schema.arrow)
+    pipeline = Pipeline(plan).in_epoch({"names": prepare(NAMES, table)})
+    return [pipeline.flow(node.id, rows) for node in plan.sources]
+
+
+def interpreted(operator: Operator) -> object:
+    plan = Plan.of(operator)
+    rows = [{"ts": t, "k": t % 2, "v": t} for t in range(4)]
+    run = Run(plan, {n.operator.name: rows for n in plan.sources if isinstance(n.operator, Source)}, tables=TABLES)
+    return list(run.steps())
+
+
+TABLES = {"names": [{"k": 0, "name": "even"}]}
+
+PLACES: dict[str, Callable[[Operator], object]] = {
+    "judge": lambda o: weigh(Plan.of(o)),
+    "check": lambda o: check(Plan.of(o)),
+    "bounds": lambda o: bounds(Plan.of(o), epoch=10),
+    "total": lambda o: total_behind(o, [5 for _ in o.inputs]),
+    "total, not knowing": lambda o: total_behind(o, [None for _ in o.inputs]),
+    "issues": lambda o: list(issues(Plan.of(o), _verdicts(o))),
+    "forecast": lambda o: forecast(Plan.of(o)),
+    "releases": lambda o: releases(Plan.of(o)),
+    "heeds_order": heeds_order,
+    "order_matters": lambda o: [order_matters(Plan.of(o), n.id) for n in Plan.of(o) if n.operator in o.inputs],
+    "behaviour_of": behaviour_of,
+    "hears": hears,
+    "punctuation": propagated,
+    "passes_at_once": passes_at_once,
+    "comes_as_read": comes_as_read,
+    "respond": lambda o: respond(o, some(o)),
+    "respond to everything": lambda o: respond(o, everything(o)),
+    "is_exact": lambda o: is_exact(o, some(o)),
+    "domains": domains,
+    "grids": grids,
+    "is_never_negative": lambda o: [is_never_negative(o, n) for n in o.schema.names],
+    "window_behind": lambda o: window_behind(o, first(o)),
+    "held_for": held_for,
+    "definition": definition,
+    "looked_at": lambda o: looked_at(ended(o)),
+    "columns": columns,
+    "kernel": lambda o: stateful_kernel(Plan.of(o).nodes[-1]),
+    "task": run_by_task,
+    "reference": interpreted,
+    "reference domains": reference_domains,
+    "reference grids": lambda o: [grid_of(o, n) for n in o.schema.names],
+}
+
+
+def _verdicts(operator: Operator) -> dict[str, Verdict]:
+    """What is offered below; of the operator itself nobody asks."""
+    return {i: v for o in operator.inputs for i, v in weigh(Plan.of(o)).items()}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_place_knows_every_operator(name: str, place: str) -> None:
+    PLACES[place](OPERATORS[name])
+
+
+# --- one that nobody knows --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffle(Operator):
+    """Nobody was told of it."""
+
+
+@pytest.mark.parametrize("place", [p for p in PLACES if p != "order_matters"])
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_what_nobody_knows_is_an_error_that_names_it(place: str, inputs: int) -> None:
+    below = (A.operator, B.operator)[:inputs]
+    with pytest.raises(UnknownOperatorError, match="Shuffle"):
+        PLACES[place](Shuffle(below, A.schema))
+
+
+def test_what_nobody_knows_cannot_tell_whether_it_needs_an_order() -> None:
+    plan = Plan.of(Shuffle((A.operator.inputs or (_unordered(),)), A.schema))
+    with pytest.raises(UnknownOperatorError, match="Shuffle"):
+        order_matters(plan, plan.sources[0].id)
+
+
+def _unordered() -> Operator:
+    return replace(A.operator, promises=())
+
+
+def test_a_punctuation_does_not_get_through_what_nobody_knows() -> None:
+    with pytest.raises(UnknownOperatorError, match="Shuffle"):
+        list(through(Shuffle((A.operator,), A.schema), everything(A.operator)))
+
+
+def test_nobody_knows_on_which_events_it_fails() -> None:
+    below, shuffle = Plan.of(Shuffle((A.operator,), A.schema)).nodes
+    pipeline = Pipeline(Plan.of(Sink((A.operator,), A.schema)))
+    flow, rows = Flow({}, Watch(), careful=True), A.schema.arrow.empty_table()
+    with pytest.raises(UnknownOperatorError, match="Shuffle"):
+        pipeline._sound(shuffle, below, EVERYTHING, rows, flow)
