@@ -22,48 +22,18 @@ then `lacks` says what to declare; nothing is guessed, except that streams go ab
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
 from penstock.analysis.judge import weigh
-from penstock.analysis.rates_behind import pace_behind, renamed
-from penstock.analysis.total import at_most, total_behind
-from penstock.contract.flow import Tags
-from penstock.contract.rates import DAY, Arrivals, Pace, Term, Untold, pace_of, soonest
+from penstock.contract.rates import Arrivals, Pace, Term, Untold
 from penstock.contract.report import Report
-from penstock.contract.size import HASH, Bound, said, widths
-from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.distinct.operator import Distinct
-from penstock.operators.impute.operator import Impute
-from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.bound import bound_join, bound_multijoin, bound_rows_join
-from penstock.operators.join.operator import Join
-from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.map.operator import Map
-from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.order_by.operator import OrderBy
-from penstock.operators.pace.operator import Pace as Pacing
-from penstock.operators.project.operator import Project
-from penstock.operators.select.operator import Select
-from penstock.operators.sink.operator import Sink
-from penstock.operators.source.operator import Source
-from penstock.operators.top.operator import Top
-from penstock.operators.union.operator import Union
-from penstock.operators.window.operator import Bucket
-from penstock.plan.at_once import comes_as_read, finds_several
-from penstock.plan.operator import unknown
+from penstock.contract.size import Bound
+from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
-from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow
-from penstock.sql.aggregation import decompose
+from penstock.plan.spec import Measured, spec_of, traits_of
 
 __all__ = ["Bound", "bounds", "with_bounds"]
-
-#: Rows of one group that are kept until they are merged: the parts of as many epochs.
-_PARTS = 16
 
 
 def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | None = None) -> dict[str, Bound]:
@@ -73,9 +43,8 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
     for what it gives out: the results of a join, which nobody can declare. `epoch` is how many rows of each source an
     epoch reads at most (the setting `max_rows`); without it the bounds are for what stays between epochs.
 
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> cars = Stream(Source((), Schema.parse("ts timestamp, segment int", "ts"), name="cars")).disorder("10 s")
+    >>> import penstock as ps
+    >>> cars = ps.stream("cars", "ts timestamp, segment int", "ts").disorder("10 s")
     >>> counts = cars.window("1 min").group_by("segment").agg(n="count(*)")
     >>> print(bounds(counts.plan)["aggregate-1"])
     rows unknown: declare cars.expect(rate=…) or cars.expect(keys={'segment': …})
@@ -92,32 +61,8 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
     for node in plan.nodes:
         operator = node.operator
         below = [paces[i] for i in node.inputs]
-        match operator:
-            case Source():
-                per_tick = _per_tick(measured.get(operator.name), operator)
-                bound, pace = Bound(), pace_of(operator, alone, per_tick)
-            case Aggregate():
-                bound, pace = _aggregate(operator, below[0], epoch)
-            case Impute():
-                bound, pace = _impute(operator, below[0], epoch)
-            case Distinct():
-                bound, pace = _distinct(operator, below[0], epoch)
-            case OrderBy():
-                bound, pace = _order(operator, below[0], epoch)
-            case Top():
-                bound, pace = _top(operator, below[0], epoch)
-            case Limit():
-                bound, pace = _sized(1, HASH, 0, (), "a count"), below[0]
-            case Join() if operator.rows is not None:
-                bound, pace = bound_rows_join(operator, below, epoch)
-            case Join():
-                bound, pace = bound_join(operator, below, epoch)
-            case MultiJoin():
-                bound, pace = bound_multijoin(operator, below, epoch)
-            case Select() | Project() | Map() | TableJoin() | Union() | Pacing() | Instrument() | Bucket() | Sink():
-                bound, pace = Bound(), pace_behind(operator, below)
-            case _:
-                raise unknown(operator, "how many rows it keeps")
+        rate = _per_tick(measured.get(getattr(operator, "name", "")), operator) if not node.inputs else None
+        bound, pace = spec_of(operator).bound(operator, below, Measured(epoch, alone, rate))
         if node.inputs:
             known = measured.get(node.id)
             if known is not None:
@@ -130,8 +75,8 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
         if verdicts[node.id].state == "unbounded":
             bound = Bound(None, None, None, None)  # However few keys there are at a time: what has been, stays.
         arriving = [totals[i] for i in node.inputs]
-        totals[node.id] = total_behind(operator, arriving)
-        bound = at_most(bound, operator, arriving)
+        totals[node.id] = spec_of(operator).total(operator, arriving)
+        bound = _at_most(bound, operator, arriving)
         paces[node.id], found[node.id] = pace, replace(bound, timed=pace.clock != "unit")
     return found
 
@@ -150,250 +95,18 @@ def with_bounds(
     return replace(report, findings=tuple(findings))
 
 
-def _per_tick(rate: float | None, source: Source) -> float | None:
+def _per_tick(rate: float | None, source: Operator) -> float | None:
     if rate is None:
         return None
-    clock = pace_of(source, True).clock
-    return rate / 1_000_000 if clock == "us" else rate
+    _, pace = spec_of(source).bound(source, (), Measured())
+    return rate / 1_000_000 if pace.clock == "us" else rate
 
 
-# --- with state -------------------------------------------------------------------------------------------------------
-
-
-def _aggregate(operator: Aggregate, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    bucket = operator.inputs[0]
-    window = bucket.window if isinstance(bucket, Bucket) and bucket.window.label in operator.keys else None
-    keys = [k for k in operator.keys if window is None or k != window.label]
-    behind = renamed(below, operator, {k: (k,) for k in operator.keys})
-    behind = replace(behind, unique=behind.unique | {frozenset(operator.keys)}, moment=frozenset())
-    width = _width(operator)
-    together = below.together(keys)
-    many = "" if not keys else f"{together:,} keys" if together is not None else "? keys"
-    missing = tuple(f"{_owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
-    if isinstance(window, CountWindow):
-        parts = math.ceil(window.size / window.slide) + 1
-        return _sized(_times(together, parts), width, 0, missing, _why(many, f"{parts} rows")), behind
-    if isinstance(window, LandmarkWindow):
-        step = DAY if window.unit == "day" else 1
-        term = soonest(below.on([window.label]))
-        late = None if term is None or term.ticks is None else max(0, term.ticks - window.every * step)
-        parts = 0 if late is None else late // (window.every * step) + 3
-        rows = None if late is None else _times(together, parts)
-        lacks = missing if term is None or term.ticks is not None else (*missing, term.lacks)
-        return _sized(rows, width, late, lacks, _why(many, f"{parts} periods")), behind
-    closing = below.on(operator.keys)
-    term = soonest(closing)
-    if isinstance(window, TimeWindow):
-        return _windowed(operator, window, below, behind, closing, epoch, width)
-    if not keys or (term is None and together is not None and all(k in below.finite for k in keys)):
-        few = 1 if together is None else together
-        delay = None if term is None else term.ticks
-        return replace(_sized(few, width, delay, (), many or "one group"), stored=few * _PARTS), behind
-    if term is None:
-        return Bound(None, None, None, None), behind
-    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
-    return _least(below, term, by_rate, together, many, missing, width, term.ticks), behind
-
-
-def _windowed(
-    operator: Aggregate,
-    window: TimeWindow,
-    below: Pace,
-    behind: Pace,
-    closing: Mapping[Tags, Term],
-    epoch: int | None,
-    width: int | None,
-) -> tuple[Bound, Pace]:
-    """Groups of windows: those whose window is not over yet, for each key, or at most one for each event in them.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int, k int", "t"), name="n")).disorder(5)
-    >>> query = numbers.expect(rate=2, keys={"k": 10}).window(60, slide=20).group_by("k").agg(n="count(*)")
-    >>> bounds(query.plan)["aggregate-1"].rows
-    40
-    """
-    step = DAY if window.unit == "day" else 1
-    size, slide = window.size * step, window.slide * step
-    keys = [k for k in operator.keys if k != window.label]
-    missing = tuple(f"{_owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
-    together = below.together(keys)
-    term = soonest(closing)
-    if term is None or term.ticks is None:
-        lacks = () if term is None else (term.lacks,)
-        return Bound(None, None, None, None, lacks=lacks), behind
-    by_label = any(t.ticks == term.ticks and (window.label, "+") in tags for tags, t in closing.items())
-    windows = (term.ticks + (0 if by_label else size)) // slide + 1
-    groups = _times(together, windows)
-    many = _why(f"{together:,} keys" if keys and together is not None else "", f"{windows:,} windows")
-    delay = max(0, term.ticks - size) if by_label else term.ticks
-    bound = _least(below, term, below.held(term.ticks, epoch), groups, many, missing, width, delay)
-    # A result stands for its window: as many a slide as there are keys, or events in a window.
-    fan = math.ceil(window.size / window.slide)
-    rate = None
-    if together is not None:
-        rate = Arrivals(together / slide, together)
-    elif below.rate is not None:
-        each = below.rate.times(1 / fan).within(size)
-        rate = Arrivals(each / slide, each)
-    terms = {t: v if (window.label, "+") in t else v.later(size) for t, v in behind.terms.items()}
-    only = all((window.label, "+") in tags for tags in closing)
-    return bound, replace(
-        behind, rate=rate, terms=terms, moment=frozenset({window.label}), after=size if only else 0, fan=below.fan
-    )
-
-
-def _distinct(operator: Distinct, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """Events that may come again. A file of them is rewritten when half of its time is over: twice the time is stored.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100).expect(rate=4)
-    >>> bounds(numbers.distinct().plan)["distinct-1"].rows  # 4 · 100, and what clusters
-    485
-    """
-    behind = replace(below, unique=below.unique | {frozenset(operator.schema.names)})
-    term = soonest(below.terms)
-    few = below.together(operator.schema.names)
-    width = widths(operator.schema.arrow, HASH)
-    if term is None and few is None:
-        return Bound(None, None, None, 0), behind
-    by_rate = None if term is None or term.ticks is None else below.held(term.ticks, epoch)
-    bound = _least(below, term, by_rate, few, f"{few} combinations of values", (), width, 0)
-    twice = None if term is None or term.ticks is None else below.held(2 * term.ticks, epoch)
-    known = [n for n in (twice, few) if n is not None]
-    return replace(bound, stored=min(known, default=None)), behind
-
-
-def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """Events that wait for their turn: of one epoch at most, if no epoch brings more than the budget.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100)
-    >>> query = numbers.impute(lambda rows: rows, budget=500)
-    >>> [bounds(query.plan, epoch=rows)["impute-1"].rows for rows in (500, 501)]
-    [500, None]
-    """
-    behind = pace_behind(operator, [below])
-    arriving = None if epoch is None else math.ceil(epoch * max(1, len(below.sources)) * below.fan)
-    source = operator.inputs[0]
-    counted = comes_as_read(source) and not finds_several(source)
-    if arriving is not None and arriving <= operator.budget and counted:
-        return _sized(arriving, widths(operator.inputs[0].schema.arrow), 0, (), "one epoch"), behind
-    unknown = Term(None, "max_rows, so that no epoch brings more than the budget of a queue")
-    lacks = (f"max_rows, so that no epoch brings more than {operator.budget:,}",)
-    return Bound(None, None, None, None, lacks=lacks), replace(behind, terms=dict.fromkeys(behind.terms, unknown))
-
-
-def _order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """Events that an earlier one may still precede.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100).expect(rate=4)
-    >>> [bounds(query.plan)["orderby-1"].rows for query in (numbers.order_by("t"), numbers.order_by("t", slack=9))]
-    [485, 10]
-    """
-    width = widths(operator.schema.arrow, HASH)
-    if operator.slack is not None:
-        few = operator.slack + 1
-        late = None if below.rate is None or not below.rate.rate else math.ceil(few / below.rate.rate)
-        return _sized(few, width, late, (), "the slack"), below
-    first, descending = operator.by[0]
-    term = below.on([first]).get(frozenset({(first, "+")}))
-    if term is None or descending:
-        return Bound(None, None, None, None), below
-    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
-    return _least(below, term, by_rate, None, "", (), width, term.ticks), below
-
-
-def _top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """The best events of each group that is not complete, and never more than all events of these.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int, k int", "t"), name="n")).disorder(5).expect(keys={"k": 10})
-    >>> windows = numbers.window(60)
-    >>> [bounds(windows.top(3, by="t", per=per).plan)["top-1"].rows for per in ("k", ())]  # Two windows at a time.
-    [60, 6]
-    """
-    bucket = operator.inputs[0]
-    window = bucket.window if isinstance(bucket, Bucket) and bucket.window.label in operator.per else None
-    keys = [k for k in operator.per if window is None or k != window.label]
-    term = soonest(closing := below.on(operator.per))
-    ticks = None if term is None else term.ticks
-    width = widths(operator.schema.arrow, HASH)
-    parts = [f"{operator.count:,} event{'s' * (operator.count != 1)}"]
-    groups = below.together(keys)
-    if keys:
-        parts.insert(0, f"{groups:,} keys" if groups is not None else "? keys")
-    if isinstance(window, TimeWindow):
-        if ticks is None:
-            return Bound(None, None, None, None, lacks=() if term is None else (term.lacks,)), below
-        step = DAY if window.unit == "day" else 1
-        by_label = any(t.ticks == ticks and (window.label, "+") in tags for tags, t in closing.items())
-        windows = (ticks + (0 if by_label else window.size * step)) // (window.slide * step) + 1
-        parts.insert(len(parts) - 1, f"{windows:,} windows")
-        groups = _times(groups, windows)
-    elif term is None and keys and not all(k in below.finite for k in keys):
-        return Bound(None, None, None, None), below
-    by_rate = None if ticks is None else below.held(ticks, epoch)
-    missing = tuple(f"{_owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
-    bound = _least(below, term, by_rate, _times(groups, operator.count), _why(*parts), missing, width, ticks)
-    return bound, below
-
-
-# --- sizes ------------------------------------------------------------------------------------------------------------
-
-
-def _least(
-    below: Pace,
-    term: Term | None,
-    by_rate: int | None,
-    by_keys: int | None,
-    many: str,
-    missing: tuple[str, ...],
-    width: int | None,
-    delay: int | None,
-) -> Bound:
-    """The smaller of two bounds, if both are known. Parts of a group are merged now and then, so it is stored often."""
-    ticks = None if term is None else term.ticks
-    if by_keys is not None and (by_rate is None or by_keys <= by_rate):
-        stored = by_keys * _PARTS if by_rate is None else min(by_rate, by_keys * _PARTS)
-        return replace(_sized(by_keys, width, delay, (), many), stored=stored)
-    if by_rate is not None and ticks is not None:
-        return _sized(by_rate, width, delay, (), said(below, ticks))
-    lacks = [term.lacks] if term is not None and term.lacks else [x for x in (below.lacks,) if x]
-    if lacks and missing and ticks is not None:
-        lacks = [f"{lacks[0]} or {' and '.join(missing)}"]
-    return Bound(None, None, None, delay, lacks=tuple(lacks))
-
-
-def _sized(rows: int | None, width: int | None, delay: int | None, lacks: tuple[str, ...], why: str) -> Bound:
-    if rows is None:
-        return Bound(None, None, None, delay, lacks=lacks)
-    return Bound(rows, rows, None if width is None else rows * width, delay, why=why)
-
-
-def _times(count: int | None, factor: int) -> int | None:
-    return None if count is None else count * factor
-
-
-def _why(*parts: str) -> str:
-    return " × ".join(p for p in parts if p)
-
-
-def _owner(pace: Pace) -> str:
-    return " and ".join(sorted(pace.sources)) or "the stream"
-
-
-def _width(operator: Aggregate) -> int | None:
-    """Keys and partials of a group; a sum of floating numbers is kept in three parts."""
-    keys = [operator.schema.type_of(k) for k in operator.keys]
-    partials = [
-        pa.decimal128(38, 0) if p.is_float_sum else p.type
-        for p in decompose(operator.aggregations).partials
-        for _ in range(3 if p.is_float_sum else 1)
-    ]
-    return widths(pa.schema([(str(i), t) for i, t in enumerate([*keys, *partials])]))
+def _at_most(bound: Bound, operator: Operator, below: Sequence[int | None]) -> Bound:
+    """The bound of an operator that can keep no more rows than come."""
+    if not below or None in below or bound.rows == 0 or traits_of(operator).makes == "unasked":
+        return bound
+    rows = sum(b for b in below if b is not None)
+    if bound.rows is not None and bound.rows <= rows:
+        return bound
+    return replace(bound, rows=rows, stored=rows, bytes=None, lacks=(), why="a limit is below")

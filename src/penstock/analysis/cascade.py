@@ -13,30 +13,14 @@ from itertools import islice, product
 from typing import Any, Protocol
 
 from penstock.analysis.respond import respond
-from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.distinct.operator import Distinct
-from penstock.operators.impute.operator import Impute
-from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
-from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.map.operator import Map
-from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.order_by.operator import OrderBy
-from penstock.operators.pace.operator import Pace
-from penstock.operators.project.operator import Project
-from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
-from penstock.operators.source.operator import Source
-from penstock.operators.top.operator import Top
-from penstock.operators.union.operator import Union
-from penstock.operators.window.operator import Bucket
 from penstock.pattern.feedback import RECORDS, Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.plan.arrival import order_matters
-from penstock.plan.operator import Operator, unknown
+from penstock.plan.operator import Operator
 from penstock.plan.plan import Node, Plan
 from penstock.plan.response import Response
+from penstock.plan.spec import spec_of, traits_of
 
 #: Combinations that are tried when several consumers have spoken.
 COMBINATIONS = 64
@@ -169,7 +153,7 @@ class Cascade:
         if pattern.is_empty or not pattern.restricted:
             return
         response, told = respond(operator, pattern), Feedback(Intent.DESIRED, pattern)
-        if isinstance(operator, Source | Impute):
+        if traits_of(operator).queues:
             if why := order_matters(self.plan, node_id):
                 keeper.note(node_id, told, "nothing", why)
                 return
@@ -220,15 +204,7 @@ def is_exact(operator: Operator, pattern: Pattern) -> bool:
 
     Then, if those before it have taken the feedback, the operator need not look again.
     """
-    match operator:
-        case Bucket():
-            return operator.window.label not in pattern.restricted
-        case Select() | Project() | Union() | Map() | TableJoin() | Instrument():
-            return True
-        case Source() | Pace() | Aggregate() | Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin() | Sink():
-            return False
-        case _:
-            raise unknown(operator, "whether what it passes on says all that it was told")
+    return spec_of(operator).passes_all(operator, pattern)
 
 
 def root_of(plan: Plan) -> str:

@@ -1,65 +1,22 @@
-"""What each operator of the algebra offers: given what arrives, is its state bounded, do results appear, what flows on.
+"""What each operator of a plan offers: given what arrives, is its state bounded, do results appear, what flows on.
 
-One small function per operator holds its general form, which no schema enters: which templates release what it keeps,
-and which it gives behind it. The rules are those that the engine follows (`through`, `behave`, `meet`).
+Each operator answers for itself (`Spec.judge`); here the answers are put together, in the direction of the stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 
 from penstock.contract.contract import Contract
-from penstock.contract.flow import (
-    Flow,
-    Origin,
-    Tags,
-    Verdict,
-    also_ends,
-    behind,
-    goes_on,
-    least,
-    met,
-    none_null,
-    promised_by,
-)
+from penstock.contract.flow import Flow, Origin, Verdict, least, promised_by
 from penstock.contract.limited import limited
 from penstock.contract.template import Scheme
-from penstock.operators.aggregate.contract import judge_aggregate
-from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.distinct.contract import judge_distinct
-from penstock.operators.distinct.operator import Distinct
-from penstock.operators.impute.operator import Impute
-from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.contract import judge_join, judge_multijoin, judge_rows_join
-from penstock.operators.join.operator import Join
-from penstock.operators.limit.contract import judge_limit
-from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.map.operator import Map
-from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.order_by.contract import judge_order
-from penstock.operators.order_by.operator import OrderBy
-from penstock.operators.pace.contract import judge_pace
-from penstock.operators.pace.operator import Pace
-from penstock.operators.project.operator import Project
-from penstock.operators.select.operator import Select
-from penstock.operators.sink.operator import Sink
-from penstock.operators.source.operator import Source
-from penstock.operators.source.scheme import flow_of
-from penstock.operators.top.contract import judge_top
-from penstock.operators.top.operator import Top
-from penstock.operators.union.operator import Union
-from penstock.operators.window.operator import Bucket
-from penstock.plan.domain import domains, domains_behind
-from penstock.plan.operator import Operator, unknown
+from penstock.plan.domain import domains
+from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
-from penstock.plan.promise import After, InBand, Once, WhenAll
-from penstock.plan.window import CountWindow, TimeWindow, Window
+from penstock.plan.spec import spec_of
 
-#: From so many windows for each event on, a check says how many there are.
-_MANY = 100
 #: Verdicts by operator, by what arrives there.
 Memo = dict[tuple[object, ...], Verdict]
 
@@ -73,7 +30,7 @@ def weigh(plan: Plan, more: Mapping[str, Scheme] | None = None, memo: Memo | Non
     found: dict[str, Verdict] = {}
     known = {} if memo is None else memo
     for node in plan.nodes:
-        added = more.get(node.operator.name) if more and isinstance(node.operator, Source) else None
+        added = more.get(getattr(node.operator, "name", "")) if more and not node.inputs else None
         below = [found[i].behind for i in node.inputs]
         key = (node.id, added, *(part for flow in below for part in (frozenset(flow.promised.items()), flow.open)))
         verdict = known.get(key)
@@ -93,10 +50,9 @@ def offering(operator: Operator, arriving: Sequence[Scheme]) -> tuple[Contract, 
 
     Empty if its state has no bound under what arrives, or results would not appear.
 
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
+    >>> import penstock as ps
     >>> from penstock.contract.template import Template
-    >>> rides = Stream(Source((), Schema.parse("ts int, trip int"), name="rides"))
+    >>> rides = ps.stream("rides", "ts int, trip int")
     >>> count = rides.group_by("trip").agg(n="count(*)").operator
     >>> for template in ("[[ts:-, trip:#]]", "[[ts:+, trip:-]]"):
     ...     print(*offering(count, [Scheme.of(Template.parse(template, rides.schema))]))
@@ -129,147 +85,5 @@ def offering(operator: Operator, arriving: Sequence[Scheme]) -> tuple[Contract, 
 
 def judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
     """The verdict on one operator, given what is known of its inputs."""
-    verdict = _judge(operator, below)
+    verdict: Verdict = spec_of(operator).judge(operator, below)
     return limited(verdict) if below and all(flow.limited for flow in below) else verdict
-
-
-def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
-    match operator:
-        case Source():
-            return _source(operator)
-        case Project():
-            return _project(operator, below[0])
-        case Impute():
-            return _impute(operator, below[0])
-        case Map():
-            return _map(operator, below[0])
-        case Union():
-            return _union(operator, below)
-        case Bucket():
-            return _bucket(operator, below[0])
-        case Aggregate():
-            return judge_aggregate(operator, below[0])
-        case Distinct():
-            return judge_distinct(operator, below[0])
-        case OrderBy():
-            return judge_order(operator, below[0])
-        case Pace():
-            return judge_pace(operator, _union(operator, below), below)
-        case Limit():
-            return judge_limit(operator, below[0])
-        case Top():
-            return judge_top(operator, below[0])
-        case Join() if operator.rows is not None:
-            return judge_rows_join(operator, below)
-        case Join():
-            return judge_join(operator, below)
-        case MultiJoin():
-            return judge_multijoin(operator, below)
-        case Select() | TableJoin() | Instrument() | Sink():
-            return _passing(operator, below[0])
-        case _:
-            raise unknown(operator, "whether its state is bounded and results appear")
-
-
-def _source(source: Source) -> Verdict:
-    """Out: what is promised. To catch events that break promises it remembers a limited number of values."""
-    flow = flow_of(source)
-    promises = source.promises
-    if open_keys := [p for p in promises if isinstance(p, After)]:
-        why = tuple(f"open values of `{p.key}` leave as `{p.attribute}` goes on" for p in open_keys)
-        return Verdict("bounded", "at once", flow, why)
-    if any(isinstance(p, Once | InBand | WhenAll) for p in promises):
-        return Verdict("constant", "at once", flow, ("remembers a limited number of values to judge events by",))
-    return Verdict("none", "at once", flow)
-
-
-def _passing(operator: Operator, below: Flow) -> Verdict:
-    """Select, lookup, instrument, sink: In = PS, Out = PS: who lets events pass or drops them passes all templates."""
-    return Verdict("none", "at once", behind(operator, below, below.promised))
-
-
-def _project(operator: Project, below: Flow) -> Verdict:
-    """In: templates that tag only attributes that are kept, Out: the same under their new names.
-
-    An attribute that is kept twice gives a template for each.
-    """
-    renames = operator.renames
-    promised: list[tuple[Tags, frozenset[str]]] = []
-    for tags, assumed in below.described(list(renames)).items():
-        parts = sorted(tags)
-        promised += [
-            (frozenset((new, c) for new, (_, c) in zip(names, parts, strict=True)), assumed)
-            for names in product(*(renames[n] for n, _ in parts))
-        ]
-    origins = {new: below.origins[n] for n, names in renames.items() if n in below.origins for new in names}
-    return Verdict("none", "at once", behind(operator, below, least(promised), origins))
-
-
-def _map(operator: Map, below: Flow) -> Verdict:
-    """In: templates that tag only attributes that the function keeps, Out: the same."""
-    kept = {t: a for t, a in below.promised.items() if all(n in operator.keeps for n, _ in t)}
-    origins = {n: below.origins[n] for n in operator.keeps if n in below.origins}
-    return Verdict("none", "at once", behind(operator, below, kept, origins))
-
-
-def _union(operator: Union | Pace, below: Sequence[Flow]) -> Verdict:
-    """In_i = {T_i}, Out = {T_1 ∧ … ∧ T_m}, attribute by attribute: what all inputs have promised."""
-    parts: list[dict[Tags, frozenset[str]]] = []
-    for i, flow in enumerate(below):
-        # A value that one input ends may still come from another: it must end there too.
-        others = [f for k, f in enumerate(below) if k != i]
-        also = {t: _ending(t, flow, others) for t in flow.promised}
-        parts.append({t: a | more for t, a in flow.promised.items() if (more := also[t]) is not None})
-    speaking = all(f.open or f.promised for f in below)
-    origins: dict[str, tuple[Origin, ...]] = {}
-    for name in operator.schema.names:
-        if all(name in f.origins for f in below):
-            origins[name] = tuple(dict.fromkeys(o for f in below for o in f.origins[name]))
-    flow = Flow(
-        operator.schema,
-        tuple(dict.fromkeys(s for f in below for s in f.streams)),
-        met(parts),
-        speaking and any(f.open for f in below),
-        all(f.ends for f in below),
-        origins,
-        domains_behind(operator, [f.finite for f in below]),
-    )
-    return Verdict("none", "at once", flow)
-
-
-def _ending(tags: Tags, flow: Flow, others: Sequence[Flow]) -> frozenset[str] | None:
-    """What must hold of the others. Of nulls nothing is said, whatever is said of values: who brings some, has none."""
-    some = none_null((o, n) for o in others for n, _ in tags)
-    return (
-        None if some is None else some.union(*(also_ends(o, n, flow, n) for o in others for n, c in tags if c != "+"))
-    )
-
-
-def _bucket(operator: Bucket, below: Flow) -> Verdict:
-    """In: {[[W:+, X]]}, Out: the same and {[[label:+, X]]}. Windows by count have labels that no template speaks of."""
-    window = operator.window
-    promised = list(below.promised.items())
-    origins = dict(below.origins)
-    if window.on is not None and not isinstance(window, CountWindow):
-        for tags, assumed in below.promised.items():
-            if (window.on, "+") in tags:
-                labelled: Tags = tags - {(window.on, "+")} | {(window.label, "+")}
-                promised.append((labelled, assumed | goes_on(below, window.on, tags)))
-        origins[window.label] = tuple(replace(o, label=True) for o in below.origins.get(window.on, ()))
-    return Verdict("none", "at once", behind(operator, below, least(promised), origins), _overlapping(window))
-
-
-def _overlapping(window: Window) -> tuple[str, ...]:
-    """How many windows an event is in, where that is so many that one should know: what is behind has to hold them."""
-    if not isinstance(window, TimeWindow | CountWindow):
-        return ()
-    many = -(-window.size // window.slide)
-    return (f"every event is in {many:,} windows, and counts in each",) if many >= _MANY else ()
-
-
-def _impute(operator: Impute, below: Flow) -> Verdict:
-    """As of Map. No punctuation is needed for the queue to go down, but time: what arrives must not be too much."""
-    budget = f"{operator.budget:,} event{'s' * (operator.budget != 1)}"
-    why = (f"{budget} an epoch leave the queue",)
-    assumes = (f"{below.name or 'the input'} brings it no more than {budget} an epoch in the long run",)
-    return Verdict("bounded", "complete", _map(operator, below).behind, why, (), assumes)

@@ -81,49 +81,8 @@ def issues(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Issue]:
     """What the operators of a plan may tell upstream, one example for each kind."""
     for node in plan.nodes:
         if node.operator.switches.propagate:
-            yield from _issues(node, [verdicts[i].behind for i in node.inputs])
-
-
-def _issues(node: Node, below: Sequence[Flow]) -> Iterator[Issue]:
-    operator = node.operator
-    match operator:
-        case Pace():
-            for port, input in enumerate(operator.inputs):
-                yield Issue(node.id, port, _not(input, {operator.on: less}), widening=True)
-        case Limit():
-            yield Issue(node.id, 0, _not(operator.inputs[0], {}), widening=True)
-        case Top() if not operator.order:
-            pass
-        case Top():
-            # Worse than the last of a group that is full, by the first attribute of the order.
-            first, down = operator.order[0]
-            worse = {**dict.fromkeys(operator.per, equal), first: less if down else greater}
-            yield Issue(node.id, 0, _not(operator.inputs[0], worse), widening=not operator.per)
-        case Instrument():
-            yield Issue(node.id, 0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))
-        case Join():
-            yield from _of_join(node.id, operator, below)
-        case Source() | Select() | Project() | Map() | TableJoin() | Union() | Bucket() | Sink():
-            pass
-        case Aggregate() | Distinct() | OrderBy() | MultiJoin():
-            pass
-        case _:
-            raise unknown(operator, "what it tells upstream")
-
-
-def _of_join(node_id: str, operator: Join, below: Sequence[Flow]) -> Iterator[Issue]:
-    """A thrifty join tells one side what the other has ended and never had, an impatient one asks for what waits."""
-    for port, input in enumerate(operator.inputs):
-        keys = {pair[1 - port]: pair[port] for pair in operator.keys}
-        if operator.thrifty and port in SPARED[operator.how]:
-            other = below[1 - port]
-            told = [tags for tags in ordered(other.promised) if all(n in keys for n, _ in tags)]
-            for tags in told or ([frozenset({(n, "#") for n in keys})] if other.open else []):
-                ended = {keys[n]: equal if how == "#" else at_most for n, how in sorted(tags)}
-                yield Issue(node_id, port, _not(input, ended))
-        if operator.impatient:
-            wanted = _pattern(input.schema, {operator.keys[0][port]: equal})
-            yield Issue(node_id, port, Feedback(Intent.DESIRED, wanted))
+            for told in spec_of(node.operator).issues(node.operator, [verdicts[i].behind for i in node.inputs]):
+                yield Issue(node.id, told.port, told.feedback, told.widening)
 
 
 def probes(plan: Plan, root: str) -> Iterator[tuple[str, Feedback]]:

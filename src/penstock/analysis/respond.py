@@ -6,58 +6,24 @@ must leave that true whichever of the events that match it are withheld: all, so
 only if *every* result that an event takes part in matches p: a conjunct left out would widen it. Where an operator can
 say p over its input, it drops before the work; otherwise behind it.
 
-Joins and aggregates are in `respond_join` and `respond_aggregate`. All rules together, with their reasons, are in
+Each operator answers for itself (`Spec.respond`). All rules together, with their reasons, are in
 docs/feedback-responses.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
-import pyarrow as pa
-
-from penstock.operators.aggregate.feedback import respond_aggregate
-from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.distinct.operator import Distinct
-from penstock.operators.impute.operator import Impute
-from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.feedback import respond_join
-from penstock.operators.join.meeting import fitted
-from penstock.operators.join.operator import Join
-from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.invertible import obstacle
-from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.map.operator import Map
-from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.order_by.operator import OrderBy
-from penstock.operators.pace.operator import Pace
-from penstock.operators.project.operator import Project
-from penstock.operators.select.operator import Select
-from penstock.operators.sink.operator import Sink
-from penstock.operators.source.operator import Source
-from penstock.operators.top.operator import Top
-from penstock.operators.union.operator import Union
-from penstock.operators.window.operator import Bucket
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.restriction import ANY, Restriction
-from penstock.pattern.schema import Schema
-from penstock.plan.operator import Operator, unknown
+from penstock.plan.operator import Operator
 from penstock.plan.response import Response
-from penstock.plan.window import TimeWindow
-
-#: A list of windows may lie in many pieces of time. So many are passed on; the others are dropped behind the window.
-PIECES = 64
+from penstock.plan.spec import spec_of
 
 
 def respond(operator: Operator, pattern: Pattern) -> Response:
     """The most that an operator may do about `not pattern`, a pattern over its output.
 
-    >>> from penstock.sql.expression import Expression
-    >>> s = Schema.parse("ts int, v int")
-    >>> out = Schema.parse("time int, twice int")
-    >>> columns = (("time", Expression.parse("ts", s)), ("twice", Expression.parse("2 * v", s)))
-    >>> project = Project((Source((), s),), out, columns=columns)
+    >>> import penstock as ps
+    >>> project = ps.stream("s", "ts int, v int").select(time="ts", twice="2 * v").operator
+    >>> out = project.schema
     >>> [str(p) for p in respond(project, Pattern.parse("[< 7, *]", out)).send[0]]
     ['[< 7, *]']
     >>> respond(project, Pattern.parse("[< 7, 8]", out)).why
@@ -65,160 +31,9 @@ def respond(operator: Operator, pattern: Pattern) -> Response:
     """
     if pattern.is_empty:
         return Response()
-    found = _respond(operator, pattern)
+    found: Response = spec_of(operator).respond(operator, pattern)
     if not pattern.restricted and not all(found.send):
         # Nothing at all is wanted: then it does not matter what becomes of the results, as long as none comes out.
         everything = tuple(Pattern.all(i.schema) for i in operator.inputs)
         return Response(output=True, inputs=everything, send=tuple((p,) for p in everything), pinned=True)
     return found
-
-
-def _respond(operator: Operator, pattern: Pattern) -> Response:
-    match operator:
-        case Source():
-            return Response(output=True)
-        case Select() | Sink() | Instrument():
-            # Each result is its event, unchanged: the two match alike.
-            mine = pattern.over(operator.inputs[0].schema)
-            return Response(inputs=(mine,), send=((mine,),))
-        case Project():
-            # A result matches just if its event does, as long as every restricted attribute is carried unchanged.
-            carried = {name: old for old, names in operator.renames.items() for name in names}
-            return _before(operator, pattern, carried, "computed here")
-        case Map():
-            # Of other attributes nobody knows what the function makes of them.
-            keeps = {n: n for n in operator.keeps}
-            found = _before(operator, pattern, keeps, "not among those that the function keeps")
-            # What waits in a queue may go as what arrives may. Nothing of it has come out, so no guard need stay.
-            return replace(found, purge=isinstance(operator, Impute) and any(p is not None for p in found.inputs))
-        case TableJoin():
-            return _respond_lookup(operator, pattern)
-        case Union():
-            return _respond_union(operator, pattern)
-        case Pace():
-            # Without the latest event others would not be too far behind, and come out though they never would have.
-            why = f"its events tell how far `{operator.on}` has got, and so what is too far behind"
-            return behind_only(operator, why)
-        case Bucket():
-            return _respond_bucket(operator, pattern)
-        case Distinct():
-            # Copies of an event match alike, so all go or none. Once its first copy is forgotten, a later one would
-            # come out as new: the guard stays.
-            mine = pattern.over(operator.inputs[0].schema)
-            return Response(inputs=(mine,), send=((mine,),), purge=True, pinned=True)
-        case OrderBy() if operator.slack is not None:
-            return behind_only(operator, "each event pushes another one out of the buffer")
-        case OrderBy():
-            # Whatever the order of the others becomes, they all come out.
-            mine = pattern.over(operator.inputs[0].schema)
-            return Response(inputs=(mine,), send=((mine,),), purge=True)
-        case Limit():
-            # The first n are counted before anybody looks at them.
-            return behind_only(operator, "what is dropped before it would let others in")
-        case Top():
-            if not pattern.describes(operator.per):
-                return behind_only(operator, "a worse event would take the place of one that is dropped")
-            # Whole groups go, and other groups do not depend on them. One that formed again would hold too little.
-            mine = pattern.over(operator.inputs[0].schema)
-            return Response(output=True, inputs=(mine,), send=((mine,),), purge=True, pinned=True)
-        case Aggregate():
-            return respond_aggregate(operator, pattern)
-        case Join() | MultiJoin():
-            return respond_join(operator, pattern)
-        case _:
-            raise unknown(operator, "what it may do about feedback")
-
-
-def behind_only(operator: Operator, why: str) -> Response:
-    """Drop matching results, and no more: right for every operator."""
-    count = len(operator.inputs)
-    return Response(output=True, inputs=(None,) * count, send=((),) * count, why=why)
-
-
-def moved(pattern: Pattern, schema: Schema, names: Mapping[str, str]) -> Pattern | str:
-    """The pattern over another schema, from name to name, or the first attribute that has no counterpart there.
-
-    Restrictions of two attributes that are one there hold both.
-    """
-    found: dict[str, Restriction] = {}
-    for name in pattern.restricted:
-        if name not in names:
-            return name
-        there = names[name]
-        mine, its = pattern.schema.type_of(name), schema.type_of(there)
-        if mine != its and not (pa.types.is_integer(mine) and pa.types.is_integer(its)):
-            return name
-        found[there] = found.get(there, ANY).intersect(fitted(pattern[name], its))
-    return Pattern.by_name(schema, found)
-
-
-def _before(operator: Operator, pattern: Pattern, names: Mapping[str, str], otherwise: str = "") -> Response:
-    """Drop on arrival and pass on what can be said over the one input; otherwise drop results."""
-    mine = moved(pattern, operator.inputs[0].schema, names)
-    if isinstance(mine, str):
-        return behind_only(operator, f"'{mine}' is {otherwise}")
-    if mine.is_empty:
-        return Response()  # One attribute under two names, restricted to values that exclude each other.
-    return Response(inputs=(mine,), send=((mine,),))
-
-
-def _respond_lookup(operator: TableJoin, pattern: Pattern) -> Response:
-    """What is said of the table is said of keys, but for no longer than the table stays as it is."""
-    hindered = obstacle(operator)
-    from_table = f"from table '{operator.table.name}'" + (f": {hindered}" if hindered else "")
-    found = _before(operator, pattern, _of_stream(operator), from_table)
-    return replace(found, anew=found.output and not hindered)
-
-
-def _of_stream(operator: TableJoin) -> dict[str, str]:
-    """The output attributes that a result has from its event, in every result.
-
-    That of a key column is the event's own, unless there is no row: then it is null, and the event must not go.
-    """
-    keys = {b: a for a, b in operator.keys}
-    names = {}
-    for column in operator.columns:
-        if len(column.origins) > 1:
-            continue
-        ((side, name),) = column.origins
-        if side == 0:
-            names[column.name] = name
-        elif operator.how == "inner" and name in keys:
-            names[column.name] = keys[name]
-    return names
-
-
-def _respond_union(operator: Union, pattern: Pattern) -> Response:
-    """A result is an event of one of the inputs, so all of them are told. One guard behind does for all."""
-    names = {n: n for n in operator.schema.names}
-    there = [moved(pattern, i.schema, names) for i in operator.inputs]
-    send = tuple((p,) if isinstance(p, Pattern) and not p.is_empty else () for p in there)
-    return Response(output=True, inputs=(None,) * len(send), send=send)
-
-
-def _respond_bucket(operator: Bucket, pattern: Pattern) -> Response:
-    """An event may go if all its windows may. Attributes but the label are those of the event, in all its windows.
-
-    Windows by count shift when an event goes. But only an aggregate can be behind them, and that passes on whole
-    groups alone and guards them itself: there is nobody left whom the shift could hurt.
-    """
-    window, schema = operator.window, operator.inputs[0].schema
-    kept = {n: n for n in schema.names}
-    if window.label not in pattern.restricted:
-        return _before(operator, pattern, kept)
-    others = Pattern.by_name(operator.schema, {n: pattern[n] for n in pattern.restricted if n != window.label})
-    mine = moved(others, schema, kept)
-    assert isinstance(mine, Pattern)
-    pieces = []
-    for times in window.confined_to(pattern[window.label])[:PIECES]:
-        assert window.on is not None
-        here = Pattern.by_name(schema, {window.on: fitted(times, schema.type_of(window.on))}).intersect(mine)
-        if not here.is_empty:
-            pieces.append(here)
-    return Response(
-        # Windows that only their aggregate can tell are guarded there.
-        output=isinstance(window, TimeWindow),
-        inputs=(pieces[0] if len(pieces) == 1 else None,),
-        send=(tuple(pieces),),
-        why="" if pieces else f"every event is in a window that is wanted too: {window!r}",
-    )

@@ -44,6 +44,14 @@ class Behaviour(ABC):
         """Whether there is something to say without waiting for new input."""
         return False
 
+    def listen(self) -> None:
+        """Somebody waits for punctuation behind the operator, where otherwise nobody would ask its state for it."""
+        return
+
+    def tell(self) -> Any:
+        """What tasks must know of what the driver knows, as plain JSON; None if there is nothing to say."""
+        return None
+
     def saw(self, value: int) -> None:
         """Take in what a task reports of the events that the operator has seen there."""
         raise AssertionError("nobody watches")

@@ -6,25 +6,8 @@ find out, so it is decided here, from the plan alone.
 
 from __future__ import annotations
 
-from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.distinct.operator import Distinct
-from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
-from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.map.operator import Map
-from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.order_by.operator import OrderBy
-from penstock.operators.pace.operator import Pace
-from penstock.operators.project.operator import Project
-from penstock.operators.select.operator import Select
-from penstock.operators.sink.operator import Sink
-from penstock.operators.top.operator import Top
-from penstock.operators.union.operator import Union
-from penstock.operators.window.operator import Bucket
-from penstock.plan.operator import Operator, unknown
 from penstock.plan.plan import Plan
-from penstock.sql.carried import carried
+from penstock.plan.spec import spec_of
 
 
 def looked_at(plan: Plan) -> dict[str, frozenset[str]]:
@@ -42,7 +25,7 @@ def looked_at(plan: Plan) -> dict[str, frozenset[str]]:
         for consumer in consumers:
             for port, name in enumerate(consumer.inputs):
                 if name == node.id:
-                    wanted |= _reads(consumer.operator, port, found[consumer.id])
+                    wanted |= set(spec_of(consumer.operator).reads(consumer.operator, port, found[consumer.id]))
         found[node.id] = frozenset(wanted & set(node.operator.schema.names))
     return found
 
@@ -60,47 +43,7 @@ def computed(plan: Plan) -> dict[str, tuple[str, ...]]:
     wanted = looked_at(plan)
     found: dict[str, tuple[str, ...]] = {}
     for node in plan.nodes:
-        names = node.operator.schema.names
-        below = [set(found[i]) for i in node.inputs]
-        match node.operator:
-            case Project(columns=columns):
-                made = {name for name, e in columns if name in wanted[node.id] or carried(e) in below[0]}
-                names = tuple(n for n in names if n in made)
-            case Select() | Instrument() | Bucket() | Union():
-                lost = {n for i, had in zip(node.inputs, below) for n in set(plan[i].operator.schema.names) - had}
-                names = tuple(n for n in names if n not in lost)
-        found[node.id] = names
+        below = [frozenset(found[i]) for i in node.inputs]
+        made = spec_of(node.operator).computed(node.operator, below, wanted[node.id])
+        found[node.id] = tuple(n for n in node.operator.schema.names if n in made)
     return found
-
-
-def _reads(operator: Operator, port: int, wanted: frozenset[str]) -> set[str]:
-    """What an operator reads of an input so that what is wanted of its output can be computed."""
-    match operator:
-        case Select():
-            return {*operator.predicate.columns, *wanted}
-        case Project():
-            return {c for name, e in operator.columns if name in wanted for c in e.columns}
-        case Bucket():
-            return {*wanted, *([operator.window.on] if operator.window.on is not None else [])}
-        case TableJoin():
-            return set(operator.reads)
-        case Aggregate():
-            return {*operator.keys, *(c for a in operator.aggregations for c in a.columns)}
-        case Join(rows=None):
-            read = {pair[port] for pair in operator.keys}
-            read |= {a for column in operator.columns for side, a in column.origins if side == port}
-            if operator.band is not None:
-                read.add((operator.band.left, operator.band.right)[port])
-            if operator.residual is not None:
-                read |= {a for side, a, n in operator.pair if side == port and n in operator.residual.columns}
-            return read
-        case MultiJoin():
-            read = {*operator.keys[port], *(a for c in operator.columns for side, a in c.origins if side == port)}
-            time = operator.times[port]
-            return read if time is None else read | {time}
-        case Union():
-            return set(wanted)
-        case Map() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Join() | Sink():
-            return set(operator.inputs[port].schema.names)
-        case _:
-            raise unknown(operator, "which attributes it looks at")

@@ -9,33 +9,18 @@ count as going either way. Their minimum goes down.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.distinct.operator import Distinct
-from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
-from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.map.operator import Map
-from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.order_by.operator import OrderBy
-from penstock.operators.pace.operator import Pace
-from penstock.operators.project.operator import Project
-from penstock.operators.select.operator import Select
-from penstock.operators.sink.operator import Sink
-from penstock.operators.source.operator import Source
-from penstock.operators.top.operator import Top
-from penstock.operators.union.operator import Union
-from penstock.operators.window.operator import Bucket
 from penstock.pattern.gap import BEFORE_ALL, BEHIND_ALL
 from penstock.pattern.restriction import Restriction
-from penstock.plan.operator import Operator, unknown
-from penstock.plan.promise import Bounds
+from penstock.plan.operator import Operator
+from penstock.plan.spec import spec_of
+from penstock.plan.upwards import upwards
 from penstock.sql.aggregation import Aggregation
 from penstock.sql.parse import parse
 
@@ -60,7 +45,7 @@ def stays_matched(restriction: Restriction, t: pa.DataType, direction: Direction
 
 def direction_of(aggregation: Aggregation, below: Operator) -> Direction | None:
     """Where an aggregate over the events of an operator moves; None if it may move either way."""
-    call = _only_call(aggregation.text)
+    call = only_call(aggregation.text)
     match call and (call.name.lower(), *call.expressions):
         case ("count" | "count_if", *_):
             return "up"
@@ -78,7 +63,7 @@ def direction_of(aggregation: Aggregation, below: Operator) -> Direction | None:
 
 
 @lru_cache(maxsize=1_024)  # Asked again with every feedback on the value.
-def _only_call(text: str) -> exp.Anonymous | None:
+def only_call(text: str) -> exp.Anonymous | None:
     """The aggregate call that is all of an expression. FILTER leaves out events, whatever else comes."""
     tree: object = parse(text)
     while isinstance(tree, exp.Paren | exp.Filter | exp.IgnoreNulls):
@@ -89,34 +74,15 @@ def _only_call(text: str) -> exp.Anonymous | None:
 def is_never_negative(operator: Operator, name: str) -> bool:
     """Whether no event of an operator has a value below zero there: a source refuses it, or it is a count.
 
-    >>> from penstock.pattern.schema import Schema
-    >>> source = Source((), Schema.parse("cars int, v int"), promises=(Bounds("cars", 0),))
-    >>> is_never_negative(Distinct((source,), source.schema), "cars"), is_never_negative(source, "v")
+    >>> import penstock as ps
+    >>> s = ps.stream("s", "cars int, v int").bounds("cars", low=0).distinct()
+    >>> is_never_negative(s.operator, "cars"), is_never_negative(s.operator, "v")
     (True, False)
     """
-    match operator:
-        case Source():
-            bounds = [p.low for p in operator.promises if isinstance(p, Bounds) and p.attribute == name]
-            number = not (pa.types.is_timestamp(t := operator.schema.type_of(name)) or pa.types.is_date(t))
-            return number and any(low is not None and low >= 0 for low in bounds)
-        case Select() | TableJoin() | Bucket() | Distinct() | OrderBy() | Limit() | Top() | Instrument() | Sink():
-            below = operator.inputs[0]
-            return name in below.schema and is_never_negative(below, name)
-        case Project():
-            old = [old for old, names in operator.renames.items() if name in names]
-            return bool(old) and is_never_negative(operator.inputs[0], old[0])
-        case Map():
-            return name in operator.keeps and is_never_negative(operator.inputs[0], name)
-        case Union() | Pace():
-            return all(is_never_negative(i, name) for i in operator.inputs)
-        case Join() | MultiJoin():
-            (column,) = (c for c in operator.columns if c.name == name)
-            return all(is_never_negative(operator.inputs[side], origin) for side, origin in column.origins)
-        case Aggregate():
-            if name in operator.keys:
-                return is_never_negative(operator.inputs[0], name)
-            (made,) = (a for a in operator.aggregations if a.name == name)
-            call = _only_call(made.text)
-            return call is not None and call.name.lower() in ("count", "count_if")
-        case _:
-            raise unknown(operator, "whether an attribute is ever negative")
+    return name in upwards(operator, _never_negative)
+
+
+def _never_negative(operator: Operator, below: Sequence[frozenset[str]]) -> frozenset[str]:
+    spec = spec_of(operator)
+    carried = (n for n, c in spec.lineage(operator).items() if all(o in below[side] for side, o in c.origins))
+    return frozenset((*carried, *(n for n, fact in spec.facts(operator).items() if fact.never_negative)))

@@ -261,6 +261,11 @@ def spec_of(operator: Operator) -> Spec[Any]:
         raise UnknownOperatorError(what, hint=hint) from None
 
 
+def traits_of(operator: Operator) -> Traits:
+    """The plain facts of an operator."""
+    return spec_of(operator).traits(operator)
+
+
 def registered() -> tuple[Spec[Any], ...]:
     """All specs, in the order in which they were registered."""
     return tuple(_SPECS.values())
