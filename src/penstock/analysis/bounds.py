@@ -29,12 +29,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.analysis.judge import weigh
-from penstock.analysis.rates_behind import pace_behind, renamed
+from penstock.analysis.rates_behind import pace_behind
 from penstock.analysis.total import at_most, total_behind
+from penstock.contract.bounding import PARTS, least, owner, renamed, sized, times, why
 from penstock.contract.flow import Tags
-from penstock.contract.rates import DAY, Arrivals, Pace, Term, Untold, pace_of, soonest
+from penstock.contract.rates import DAY, Arrivals, Pace, Term, Untold, soonest
 from penstock.contract.report import Report
-from penstock.contract.size import HASH, Bound, said, widths
+from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
@@ -51,6 +52,7 @@ from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
+from penstock.operators.source.rates import pace_of
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
@@ -61,9 +63,6 @@ from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow
 from penstock.sql.aggregation import decompose
 
 __all__ = ["Bound", "bounds", "with_bounds"]
-
-#: Rows of one group that are kept until they are merged: the parts of as many epochs.
-_PARTS = 16
 
 
 def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | None = None) -> dict[str, Bound]:
@@ -107,7 +106,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             case Top():
                 bound, pace = _top(operator, below[0], epoch)
             case Limit():
-                bound, pace = _sized(1, HASH, 0, (), "a count"), below[0]
+                bound, pace = sized(1, HASH, 0, (), "a count"), below[0]
             case Join() if operator.rows is not None:
                 bound, pace = bound_rows_join(operator, below, epoch)
             case Join():
@@ -169,18 +168,18 @@ def _aggregate(operator: Aggregate, below: Pace, epoch: int | None) -> tuple[Bou
     width = _width(operator)
     together = below.together(keys)
     many = "" if not keys else f"{together:,} keys" if together is not None else "? keys"
-    missing = tuple(f"{_owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
+    missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
     if isinstance(window, CountWindow):
         parts = math.ceil(window.size / window.slide) + 1
-        return _sized(_times(together, parts), width, 0, missing, _why(many, f"{parts} rows")), behind
+        return sized(times(together, parts), width, 0, missing, why(many, f"{parts} rows")), behind
     if isinstance(window, LandmarkWindow):
         step = DAY if window.unit == "day" else 1
         term = soonest(below.on([window.label]))
         late = None if term is None or term.ticks is None else max(0, term.ticks - window.every * step)
         parts = 0 if late is None else late // (window.every * step) + 3
-        rows = None if late is None else _times(together, parts)
+        rows = None if late is None else times(together, parts)
         lacks = missing if term is None or term.ticks is not None else (*missing, term.lacks)
-        return _sized(rows, width, late, lacks, _why(many, f"{parts} periods")), behind
+        return sized(rows, width, late, lacks, why(many, f"{parts} periods")), behind
     closing = below.on(operator.keys)
     term = soonest(closing)
     if isinstance(window, TimeWindow):
@@ -188,11 +187,11 @@ def _aggregate(operator: Aggregate, below: Pace, epoch: int | None) -> tuple[Bou
     if not keys or (term is None and together is not None and all(k in below.finite for k in keys)):
         few = 1 if together is None else together
         delay = None if term is None else term.ticks
-        return replace(_sized(few, width, delay, (), many or "one group"), stored=few * _PARTS), behind
+        return replace(sized(few, width, delay, (), many or "one group"), stored=few * PARTS), behind
     if term is None:
         return Bound(None, None, None, None), behind
     by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
-    return _least(below, term, by_rate, together, many, missing, width, term.ticks), behind
+    return least(below, term, by_rate, together, many, missing, width, term.ticks), behind
 
 
 def _windowed(
@@ -216,7 +215,7 @@ def _windowed(
     step = DAY if window.unit == "day" else 1
     size, slide = window.size * step, window.slide * step
     keys = [k for k in operator.keys if k != window.label]
-    missing = tuple(f"{_owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
+    missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
     together = below.together(keys)
     term = soonest(closing)
     if term is None or term.ticks is None:
@@ -224,10 +223,10 @@ def _windowed(
         return Bound(None, None, None, None, lacks=lacks), behind
     by_label = any(t.ticks == term.ticks and (window.label, "+") in tags for tags, t in closing.items())
     windows = (term.ticks + (0 if by_label else size)) // slide + 1
-    groups = _times(together, windows)
-    many = _why(f"{together:,} keys" if keys and together is not None else "", f"{windows:,} windows")
+    groups = times(together, windows)
+    many = why(f"{together:,} keys" if keys and together is not None else "", f"{windows:,} windows")
     delay = max(0, term.ticks - size) if by_label else term.ticks
-    bound = _least(below, term, below.held(term.ticks, epoch), groups, many, missing, width, delay)
+    bound = least(below, term, below.held(term.ticks, epoch), groups, many, missing, width, delay)
     # A result stands for its window: as many a slide as there are keys, or events in a window.
     fan = math.ceil(window.size / window.slide)
     rate = None
@@ -259,7 +258,7 @@ def _distinct(operator: Distinct, below: Pace, epoch: int | None) -> tuple[Bound
     if term is None and few is None:
         return Bound(None, None, None, 0), behind
     by_rate = None if term is None or term.ticks is None else below.held(term.ticks, epoch)
-    bound = _least(below, term, by_rate, few, f"{few} combinations of values", (), width, 0)
+    bound = least(below, term, by_rate, few, f"{few} combinations of values", (), width, 0)
     twice = None if term is None or term.ticks is None else below.held(2 * term.ticks, epoch)
     known = [n for n in (twice, few) if n is not None]
     return replace(bound, stored=min(known, default=None)), behind
@@ -280,7 +279,7 @@ def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pa
     source = operator.inputs[0]
     counted = comes_as_read(source) and not finds_several(source)
     if arriving is not None and arriving <= operator.budget and counted:
-        return _sized(arriving, widths(operator.inputs[0].schema.arrow), 0, (), "one epoch"), behind
+        return sized(arriving, widths(operator.inputs[0].schema.arrow), 0, (), "one epoch"), behind
     unknown = Term(None, "max_rows, so that no epoch brings more than the budget of a queue")
     lacks = (f"max_rows, so that no epoch brings more than {operator.budget:,}",)
     return Bound(None, None, None, None, lacks=lacks), replace(behind, terms=dict.fromkeys(behind.terms, unknown))
@@ -299,13 +298,13 @@ def _order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pa
     if operator.slack is not None:
         few = operator.slack + 1
         late = None if below.rate is None or not below.rate.rate else math.ceil(few / below.rate.rate)
-        return _sized(few, width, late, (), "the slack"), below
+        return sized(few, width, late, (), "the slack"), below
     first, descending = operator.by[0]
     term = below.on([first]).get(frozenset({(first, "+")}))
     if term is None or descending:
         return Bound(None, None, None, None), below
     by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
-    return _least(below, term, by_rate, None, "", (), width, term.ticks), below
+    return least(below, term, by_rate, None, "", (), width, term.ticks), below
 
 
 def _top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
@@ -335,57 +334,13 @@ def _top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
         by_label = any(t.ticks == ticks and (window.label, "+") in tags for tags, t in closing.items())
         windows = (ticks + (0 if by_label else window.size * step)) // (window.slide * step) + 1
         parts.insert(len(parts) - 1, f"{windows:,} windows")
-        groups = _times(groups, windows)
+        groups = times(groups, windows)
     elif term is None and keys and not all(k in below.finite for k in keys):
         return Bound(None, None, None, None), below
     by_rate = None if ticks is None else below.held(ticks, epoch)
-    missing = tuple(f"{_owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
-    bound = _least(below, term, by_rate, _times(groups, operator.count), _why(*parts), missing, width, ticks)
+    missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
+    bound = least(below, term, by_rate, times(groups, operator.count), why(*parts), missing, width, ticks)
     return bound, below
-
-
-# --- sizes ------------------------------------------------------------------------------------------------------------
-
-
-def _least(
-    below: Pace,
-    term: Term | None,
-    by_rate: int | None,
-    by_keys: int | None,
-    many: str,
-    missing: tuple[str, ...],
-    width: int | None,
-    delay: int | None,
-) -> Bound:
-    """The smaller of two bounds, if both are known. Parts of a group are merged now and then, so it is stored often."""
-    ticks = None if term is None else term.ticks
-    if by_keys is not None and (by_rate is None or by_keys <= by_rate):
-        stored = by_keys * _PARTS if by_rate is None else min(by_rate, by_keys * _PARTS)
-        return replace(_sized(by_keys, width, delay, (), many), stored=stored)
-    if by_rate is not None and ticks is not None:
-        return _sized(by_rate, width, delay, (), said(below, ticks))
-    lacks = [term.lacks] if term is not None and term.lacks else [x for x in (below.lacks,) if x]
-    if lacks and missing and ticks is not None:
-        lacks = [f"{lacks[0]} or {' and '.join(missing)}"]
-    return Bound(None, None, None, delay, lacks=tuple(lacks))
-
-
-def _sized(rows: int | None, width: int | None, delay: int | None, lacks: tuple[str, ...], why: str) -> Bound:
-    if rows is None:
-        return Bound(None, None, None, delay, lacks=lacks)
-    return Bound(rows, rows, None if width is None else rows * width, delay, why=why)
-
-
-def _times(count: int | None, factor: int) -> int | None:
-    return None if count is None else count * factor
-
-
-def _why(*parts: str) -> str:
-    return " × ".join(p for p in parts if p)
-
-
-def _owner(pace: Pace) -> str:
-    return " and ".join(sorted(pace.sources)) or "the stream"
 
 
 def _width(operator: Aggregate) -> int | None:

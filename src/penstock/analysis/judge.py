@@ -25,6 +25,7 @@ from penstock.contract.flow import (
     promised_by,
 )
 from penstock.contract.limited import limited
+from penstock.contract.passing import passing
 from penstock.contract.template import Scheme
 from penstock.operators.aggregate.contract import judge_aggregate
 from penstock.operators.aggregate.operator import Aggregate
@@ -166,7 +167,7 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
         case MultiJoin():
             return judge_multijoin(operator, below)
         case Select() | TableJoin() | Instrument() | Sink():
-            return _passing(operator, below[0])
+            return passing(operator, below[0])
         case _:
             raise unknown(operator, "whether its state is bounded and results appear")
 
@@ -181,11 +182,6 @@ def _source(source: Source) -> Verdict:
     if any(isinstance(p, Once | InBand | WhenAll) for p in promises):
         return Verdict("constant", "at once", flow, ("remembers a limited number of values to judge events by",))
     return Verdict("none", "at once", flow)
-
-
-def _passing(operator: Operator, below: Flow) -> Verdict:
-    """Select, lookup, instrument, sink: In = PS, Out = PS: who lets events pass or drops them passes all templates."""
-    return Verdict("none", "at once", behind(operator, below, below.promised))
 
 
 def _project(operator: Project, below: Flow) -> Verdict:

@@ -12,10 +12,7 @@ docs/feedback-responses.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-
-import pyarrow as pa
 
 from penstock.operators.aggregate.feedback import respond_aggregate
 from penstock.operators.aggregate.operator import Aggregate
@@ -23,7 +20,6 @@ from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.feedback import respond_join
-from penstock.operators.join.meeting import fitted
 from penstock.operators.join.operator import Join
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.invertible import obstacle
@@ -39,11 +35,11 @@ from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
+from penstock.pattern.fit import fitted
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.restriction import ANY, Restriction
-from penstock.pattern.schema import Schema
 from penstock.plan.operator import Operator, unknown
 from penstock.plan.response import Response
+from penstock.plan.responses import before, behind_only, moved, unchanged
 from penstock.plan.window import TimeWindow
 
 #: A list of windows may lie in many pieces of time. So many are passed on; the others are dropped behind the window.
@@ -53,6 +49,7 @@ PIECES = 64
 def respond(operator: Operator, pattern: Pattern) -> Response:
     """The most that an operator may do about `not pattern`, a pattern over its output.
 
+    >>> from penstock.pattern.schema import Schema
     >>> from penstock.sql.expression import Expression
     >>> s = Schema.parse("ts int, v int")
     >>> out = Schema.parse("time int, twice int")
@@ -78,17 +75,15 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
         case Source():
             return Response(output=True)
         case Select() | Sink() | Instrument():
-            # Each result is its event, unchanged: the two match alike.
-            mine = pattern.over(operator.inputs[0].schema)
-            return Response(inputs=(mine,), send=((mine,),))
+            return unchanged(operator, pattern)
         case Project():
             # A result matches just if its event does, as long as every restricted attribute is carried unchanged.
             carried = {name: old for old, names in operator.renames.items() for name in names}
-            return _before(operator, pattern, carried, "computed here")
+            return before(operator, pattern, carried, "computed here")
         case Map():
             # Of other attributes nobody knows what the function makes of them.
             keeps = {n: n for n in operator.keeps}
-            found = _before(operator, pattern, keeps, "not among those that the function keeps")
+            found = before(operator, pattern, keeps, "not among those that the function keeps")
             # What waits in a queue may go as what arrives may. Nothing of it has come out, so no guard need stay.
             return replace(found, purge=isinstance(operator, Impute) and any(p is not None for p in found.inputs))
         case TableJoin():
@@ -129,44 +124,11 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             raise unknown(operator, "what it may do about feedback")
 
 
-def behind_only(operator: Operator, why: str) -> Response:
-    """Drop matching results, and no more: right for every operator."""
-    count = len(operator.inputs)
-    return Response(output=True, inputs=(None,) * count, send=((),) * count, why=why)
-
-
-def moved(pattern: Pattern, schema: Schema, names: Mapping[str, str]) -> Pattern | str:
-    """The pattern over another schema, from name to name, or the first attribute that has no counterpart there.
-
-    Restrictions of two attributes that are one there hold both.
-    """
-    found: dict[str, Restriction] = {}
-    for name in pattern.restricted:
-        if name not in names:
-            return name
-        there = names[name]
-        mine, its = pattern.schema.type_of(name), schema.type_of(there)
-        if mine != its and not (pa.types.is_integer(mine) and pa.types.is_integer(its)):
-            return name
-        found[there] = found.get(there, ANY).intersect(fitted(pattern[name], its))
-    return Pattern.by_name(schema, found)
-
-
-def _before(operator: Operator, pattern: Pattern, names: Mapping[str, str], otherwise: str = "") -> Response:
-    """Drop on arrival and pass on what can be said over the one input; otherwise drop results."""
-    mine = moved(pattern, operator.inputs[0].schema, names)
-    if isinstance(mine, str):
-        return behind_only(operator, f"'{mine}' is {otherwise}")
-    if mine.is_empty:
-        return Response()  # One attribute under two names, restricted to values that exclude each other.
-    return Response(inputs=(mine,), send=((mine,),))
-
-
 def _respond_lookup(operator: TableJoin, pattern: Pattern) -> Response:
     """What is said of the table is said of keys, but for no longer than the table stays as it is."""
     hindered = obstacle(operator)
     from_table = f"from table '{operator.table.name}'" + (f": {hindered}" if hindered else "")
-    found = _before(operator, pattern, _of_stream(operator), from_table)
+    found = before(operator, pattern, _of_stream(operator), from_table)
     return replace(found, anew=found.output and not hindered)
 
 
@@ -205,7 +167,7 @@ def _respond_bucket(operator: Bucket, pattern: Pattern) -> Response:
     window, schema = operator.window, operator.inputs[0].schema
     kept = {n: n for n in schema.names}
     if window.label not in pattern.restricted:
-        return _before(operator, pattern, kept)
+        return before(operator, pattern, kept)
     others = Pattern.by_name(operator.schema, {n: pattern[n] for n in pattern.restricted if n != window.label})
     mine = moved(others, schema, kept)
     assert isinstance(mine, Pattern)
