@@ -53,15 +53,16 @@ def same(rows: pa.Table) -> pa.Table:
 
 PLAIN = ps.stream("plain", "ts int, k int, v int", time="ts")
 A = PLAIN.disorder(5).expect(rate=3, keys={"k": 4}, lifetime={"k": 9}).punctuate(ps.Punctuate.after("k", 7)).ends()
-B = ps.stream("b", "ts int, k int, v int", time="ts").disorder(3).domain(k=[3, 1]).domain(k=[1, 2]).bounds(v=(0, 7))
-C = ps.stream("c", "ts timestamp, k int, v int", time="ts").punctuated().scheme(ts="prefix").bounds(k=(-3, None))
+LISTED = ps.Punctuate.values("k", [3, 1]), ps.Punctuate.values("k", [1, 2])
+B = ps.stream("b", "ts int, k int, v int", time="ts").disorder(3).punctuate(*LISTED).bounds("v", 0, 7)
+C = ps.stream("c", "ts timestamp, k int, v int", time="ts").punctuated().scheme(ts="up to").bounds("k", -3)
 D = ps.stream("d", "ts int, k int, v int", time="ts").punctuate(ps.Punctuate.once("k"))
 WINDOWS = B.window(10)
 
 
 def on(below: ps.Stream) -> dict[Spec[Any], list[Operator]]:
     """Some of each, on a stream with attributes ts, k, v."""
-    made = {
+    made: dict[Spec[Any], list[ps.Stream]] = {
         SELECT: [below.where("k > 1"), below.where("true").where("v is not null")],
         PROJECT: [
             below.select("ts", "k", w="v + 1"),
