@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 
+from penstock.contract.bounding import passing_rates, renamed
 from penstock.contract.flow import Tags
 from penstock.contract.rates import BEHIND, DAY, Pace, Term, Untold, soonest, step_of
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.map.contract import mapped_rates
 from penstock.operators.map.operator import Map
 from penstock.operators.pace.operator import Pace as Pacing
 from penstock.operators.project.operator import Project
@@ -34,8 +35,7 @@ def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
         case Project():
             return renamed(pace, operator, operator.renames)
         case Map():
-            kept = {n: (n,) for n in operator.keeps if n in operator.schema}
-            return replace(renamed(pace, operator, kept), rate=None, lacks="", unique=frozenset())
+            return mapped_rates(operator, pace)
         case Union():
             return _union(operator, below)
         case Pacing():
@@ -48,27 +48,9 @@ def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
             terms = _labelled(pace, window, every) if every else pace.terms
             return replace(pace, schema=operator.schema, terms=terms, finite=finite, unique=frozenset())
         case Select() | TableJoin() | Instrument() | Sink():
-            return replace(pace, schema=operator.schema, finite=finite)
+            return passing_rates(operator, pace)
         case _:
             raise unknown(operator, "when and how often its events come")
-
-
-def renamed(pace: Pace, operator: Operator, names: Mapping[str, tuple[str, ...]]) -> Pace:
-    """What is known of attributes under other names; what is gone, is gone."""
-    terms: dict[Tags, Term] = {}
-    for tags, term in pace.on(names).items():
-        parts = sorted(tags)
-        for chosen in product(*(names[n] for n, _ in parts)):
-            terms[frozenset((new, c) for new, (_, c) in zip(chosen, parts, strict=True))] = term
-    return replace(
-        pace,
-        schema=operator.schema,
-        terms=terms,
-        moment=frozenset(new for n in pace.moment for new in names.get(n, ())),
-        values={new: count for n, count in pace.values.items() for new in names.get(n, ())},
-        finite=domains_behind(operator, [pace.finite] * len(operator.inputs)),
-        unique=frozenset(frozenset(names[n][0] for n in u) for u in pace.unique if all(n in names for n in u)),
-    )
 
 
 def _union(operator: Union | Pacing, below: Sequence[Pace]) -> Pace:

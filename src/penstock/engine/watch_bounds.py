@@ -13,10 +13,11 @@ from datetime import datetime
 
 from penstock.analysis.bounds import Bound, bounds
 from penstock.checkpoint.runs import Units
-from penstock.contract.rates import Arrivals, pace_of, step_of
+from penstock.contract.rates import Arrivals, step_of
 from penstock.engine.progress import Progress
 from penstock.engine.source.promises.driver import PromiseState
 from penstock.operators.source.operator import Source
+from penstock.operators.source.rates import pace_of
 from penstock.pattern.duration import format_duration
 from penstock.plan.plan import Plan
 from penstock.plan.promise import Expected

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.builder.combine import join_operator
-from penstock.operators.join.meeting import fitted, meeting_of
+from penstock.operators.join.meeting import meeting_of
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.restriction import Restriction, at_least, between, equal, greater, less, one_of
+from penstock.pattern.restriction import at_least, less
 from penstock.pattern.schema import Schema
 
 NARROW, WIDE = (
@@ -19,23 +16,6 @@ NARROW, WIDE = (
     Schema.parse("k bigint, t tinyint, b int", time="t"),
 )
 HUGE = 1 << 40
-
-_values = st.sampled_from([-HUGE, -129, -128, -5, 0, 5, 127, 128, HUGE])
-_restrictions = st.one_of(
-    _values.map(equal),
-    st.lists(_values, min_size=1, max_size=4).map(one_of),
-    _values.map(less),
-    _values.map(greater),
-    st.builds(between, _values, _values, st.booleans(), st.booleans()),
-)
-
-
-@given(_restrictions)
-def test_a_restriction_fitted_to_a_type_matches_the_same_values_of_it(restriction: Restriction) -> None:
-    found = Pattern.by_name(Schema.parse("k tinyint"), {"k": fitted(restriction, pa.int8())})
-    for value in range(-128, 128):
-        assert found.matches_row({"k": value}) == restriction.matches(value)
-    assert not found.matches_row({"k": None})
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])

@@ -18,11 +18,11 @@ from penstock.kernels.fold import matching
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 from penstock.operators.impute.kernel import QueueKernel, shares
 from penstock.operators.join.kernel import JoinKernel
-from penstock.operators.join.meeting import fitted
 from penstock.operators.join.operator import Join
 from penstock.operators.multijoin.kernel import MultiJoinKernel
 from penstock.operators.rows_join.kernel import RowsJoinKernel
 from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.fit import fitted
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import one_of
 from penstock.pattern.schema import Attribute, Schema

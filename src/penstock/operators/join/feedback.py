@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.operators.join.meeting import Meeting, fitted, meeting_of, shift
+from penstock.operators.join.meeting import Meeting, meeting_of, shift
 from penstock.operators.join.operator import Join, JoinKind, Taken
 from penstock.operators.multijoin.operator import MultiJoin
+from penstock.pattern.fit import fitted
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction
 from penstock.plan.response import Response

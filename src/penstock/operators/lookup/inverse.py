@@ -10,9 +10,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.kernels.duck import query
-from penstock.operators.join.meeting import fitted
 from penstock.operators.lookup.operator import TableJoin
 from penstock.pattern.feedback import VALUES
+from penstock.pattern.fit import fitted
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction, one_of
 from penstock.pattern.schema import Schema
