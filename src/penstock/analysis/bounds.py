@@ -26,22 +26,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pyarrow as pa
-
 from penstock.analysis.judge import weigh
 from penstock.analysis.rates_behind import pace_behind
 from penstock.analysis.total import at_most, total_behind
-from penstock.contract.bounding import PARTS, least, owner, renamed, sized, times, why
-from penstock.contract.flow import Tags
+from penstock.contract.bounding import least, owner, sized, times, why
 from penstock.contract.rates import DAY, Arrivals, Pace, Term, Untold, soonest
 from penstock.contract.report import Report
 from penstock.contract.size import HASH, Bound, widths
+from penstock.operators.aggregate.contract import bound_aggregate
 from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.count_aggregate.contract import bound_counts
+from penstock.operators.count_aggregate.operator import CountAggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.bound import bound_join, bound_multijoin, bound_rows_join
 from penstock.operators.join.operator import Join
+from penstock.operators.landmark_aggregate.contract import bound_landmarks
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -59,8 +61,7 @@ from penstock.operators.window.operator import Bucket
 from penstock.plan.at_once import comes_as_read, finds_several
 from penstock.plan.operator import unknown
 from penstock.plan.plan import Plan
-from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow
-from penstock.sql.aggregation import decompose
+from penstock.plan.window import TimeWindow
 
 __all__ = ["Bound", "bounds", "with_bounds"]
 
@@ -95,8 +96,12 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             case Source():
                 per_tick = _per_tick(measured.get(operator.name), operator)
                 bound, pace = Bound(), pace_of(operator, alone, per_tick)
+            case CountAggregate():
+                bound, pace = bound_counts(operator, below[0])
+            case LandmarkAggregate():
+                bound, pace = bound_landmarks(operator, below[0])
             case Aggregate():
-                bound, pace = _aggregate(operator, below[0], epoch)
+                bound, pace = bound_aggregate(operator, below[0], epoch)
             case Impute():
                 bound, pace = _impute(operator, below[0], epoch)
             case Distinct():
@@ -157,89 +162,6 @@ def _per_tick(rate: float | None, source: Source) -> float | None:
 
 
 # --- with state -------------------------------------------------------------------------------------------------------
-
-
-def _aggregate(operator: Aggregate, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    bucket = operator.inputs[0]
-    window = bucket.window if isinstance(bucket, Bucket) and bucket.window.label in operator.keys else None
-    keys = [k for k in operator.keys if window is None or k != window.label]
-    behind = renamed(below, operator, {k: (k,) for k in operator.keys})
-    behind = replace(behind, unique=behind.unique | {frozenset(operator.keys)}, moment=frozenset())
-    width = _width(operator)
-    together = below.together(keys)
-    many = "" if not keys else f"{together:,} keys" if together is not None else "? keys"
-    missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
-    if isinstance(window, CountWindow):
-        parts = math.ceil(window.size / window.slide) + 1
-        return sized(times(together, parts), width, 0, missing, why(many, f"{parts} rows")), behind
-    if isinstance(window, LandmarkWindow):
-        step = DAY if window.unit == "day" else 1
-        term = soonest(below.on([window.label]))
-        late = None if term is None or term.ticks is None else max(0, term.ticks - window.every * step)
-        parts = 0 if late is None else late // (window.every * step) + 3
-        rows = None if late is None else times(together, parts)
-        lacks = missing if term is None or term.ticks is not None else (*missing, term.lacks)
-        return sized(rows, width, late, lacks, why(many, f"{parts} periods")), behind
-    closing = below.on(operator.keys)
-    term = soonest(closing)
-    if isinstance(window, TimeWindow):
-        return _windowed(operator, window, below, behind, closing, epoch, width)
-    if not keys or (term is None and together is not None and all(k in below.finite for k in keys)):
-        few = 1 if together is None else together
-        delay = None if term is None else term.ticks
-        return replace(sized(few, width, delay, (), many or "one group"), stored=few * PARTS), behind
-    if term is None:
-        return Bound(None, None, None, None), behind
-    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
-    return least(below, term, by_rate, together, many, missing, width, term.ticks), behind
-
-
-def _windowed(
-    operator: Aggregate,
-    window: TimeWindow,
-    below: Pace,
-    behind: Pace,
-    closing: Mapping[Tags, Term],
-    epoch: int | None,
-    width: int | None,
-) -> tuple[Bound, Pace]:
-    """Groups of windows: those whose window is not over yet, for each key, or at most one for each event in them.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int, k int", "t"), name="n")).disorder(5)
-    >>> query = numbers.expect(rate=2, keys={"k": 10}).window(60, slide=20).group_by("k").agg(n="count(*)")
-    >>> bounds(query.plan)["aggregate-1"].rows
-    40
-    """
-    step = DAY if window.unit == "day" else 1
-    size, slide = window.size * step, window.slide * step
-    keys = [k for k in operator.keys if k != window.label]
-    missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
-    together = below.together(keys)
-    term = soonest(closing)
-    if term is None or term.ticks is None:
-        lacks = () if term is None else (term.lacks,)
-        return Bound(None, None, None, None, lacks=lacks), behind
-    by_label = any(t.ticks == term.ticks and (window.label, "+") in tags for tags, t in closing.items())
-    windows = (term.ticks + (0 if by_label else size)) // slide + 1
-    groups = times(together, windows)
-    many = why(f"{together:,} keys" if keys and together is not None else "", f"{windows:,} windows")
-    delay = max(0, term.ticks - size) if by_label else term.ticks
-    bound = least(below, term, below.held(term.ticks, epoch), groups, many, missing, width, delay)
-    # A result stands for its window: as many a slide as there are keys, or events in a window.
-    fan = math.ceil(window.size / window.slide)
-    rate = None
-    if together is not None:
-        rate = Arrivals(together / slide, together)
-    elif below.rate is not None:
-        each = below.rate.times(1 / fan).within(size)
-        rate = Arrivals(each / slide, each)
-    terms = {t: v if (window.label, "+") in t else v.later(size) for t, v in behind.terms.items()}
-    only = all((window.label, "+") in tags for tags in closing)
-    return bound, replace(
-        behind, rate=rate, terms=terms, moment=frozenset({window.label}), after=size if only else 0, fan=below.fan
-    )
 
 
 def _distinct(operator: Distinct, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
@@ -341,14 +263,3 @@ def _top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
     missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
     bound = least(below, term, by_rate, times(groups, operator.count), why(*parts), missing, width, ticks)
     return bound, below
-
-
-def _width(operator: Aggregate) -> int | None:
-    """Keys and partials of a group; a sum of floating numbers is kept in three parts."""
-    keys = [operator.schema.type_of(k) for k in operator.keys]
-    partials = [
-        pa.decimal128(38, 0) if p.is_float_sum else p.type
-        for p in decompose(operator.aggregations).partials
-        for _ in range(3 if p.is_float_sum else 1)
-    ]
-    return widths(pa.schema([(str(i), t) for i, t in enumerate([*keys, *partials])]))

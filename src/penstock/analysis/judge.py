@@ -18,7 +18,6 @@ from penstock.contract.flow import (
     Verdict,
     also_ends,
     behind,
-    goes_on,
     least,
     met,
     none_null,
@@ -29,12 +28,16 @@ from penstock.contract.passing import passing
 from penstock.contract.template import Scheme
 from penstock.operators.aggregate.contract import judge_aggregate
 from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.count_aggregate.contract import judge_counts
+from penstock.operators.count_aggregate.operator import CountAggregate
 from penstock.operators.distinct.contract import judge_distinct
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.contract import judge_join, judge_multijoin, judge_rows_join
 from penstock.operators.join.operator import Join
+from penstock.operators.landmark_aggregate.contract import judge_landmarks
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.limit.contract import judge_limit
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
@@ -52,15 +55,13 @@ from penstock.operators.source.scheme import flow_of
 from penstock.operators.top.contract import judge_top
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
+from penstock.operators.window.contract import judge_window
 from penstock.operators.window.operator import Bucket
 from penstock.plan.domain import domains, domains_behind
 from penstock.plan.operator import Operator, unknown
 from penstock.plan.plan import Plan
 from penstock.plan.promise import After, InBand, Once, WhenAll
-from penstock.plan.window import CountWindow, TimeWindow, Window
 
-#: From so many windows for each event on, a check says how many there are.
-_MANY = 100
 #: Verdicts by operator, by what arrives there.
 Memo = dict[tuple[object, ...], Verdict]
 
@@ -147,7 +148,11 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
         case Union():
             return _union(operator, below)
         case Bucket():
-            return _bucket(operator, below[0])
+            return judge_window(operator, below[0])
+        case CountAggregate():
+            return judge_counts(operator, below[0])
+        case LandmarkAggregate():
+            return judge_landmarks(operator, below[0])
         case Aggregate():
             return judge_aggregate(operator, below[0])
         case Distinct():
@@ -239,28 +244,6 @@ def _ending(tags: Tags, flow: Flow, others: Sequence[Flow]) -> frozenset[str] | 
     return (
         None if some is None else some.union(*(also_ends(o, n, flow, n) for o in others for n, c in tags if c != "+"))
     )
-
-
-def _bucket(operator: Bucket, below: Flow) -> Verdict:
-    """In: {[[W:+, X]]}, Out: the same and {[[label:+, X]]}. Windows by count have labels that no template speaks of."""
-    window = operator.window
-    promised = list(below.promised.items())
-    origins = dict(below.origins)
-    if window.on is not None and not isinstance(window, CountWindow):
-        for tags, assumed in below.promised.items():
-            if (window.on, "+") in tags:
-                labelled: Tags = tags - {(window.on, "+")} | {(window.label, "+")}
-                promised.append((labelled, assumed | goes_on(below, window.on, tags)))
-        origins[window.label] = tuple(replace(o, label=True) for o in below.origins.get(window.on, ()))
-    return Verdict("none", "at once", behind(operator, below, least(promised), origins), _overlapping(window))
-
-
-def _overlapping(window: Window) -> tuple[str, ...]:
-    """How many windows an event is in, where that is so many that one should know: what is behind has to hold them."""
-    if not isinstance(window, TimeWindow | CountWindow):
-        return ()
-    many = -(-window.size // window.slide)
-    return (f"every event is in {many:,} windows, and counts in each",) if many >= _MANY else ()
 
 
 def _impute(operator: Impute, below: Flow) -> Verdict:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.aggregate.punctuation import closing_by
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.distinct.punctuation import DistinctBehaviour
 from penstock.operators.impute.operator import Impute
@@ -164,7 +165,7 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
         case Bucket():
             return BucketBehaviour(operator)
         case Aggregate():
-            return DescribingBehaviour(operator, ending(operator))
+            return closing_by(operator, ending(operator))
         case Project():
             return DescribingBehaviour(operator, tuple(operator.renames))
         case Distinct():

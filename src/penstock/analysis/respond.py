@@ -16,11 +16,15 @@ from dataclasses import replace
 
 from penstock.operators.aggregate.feedback import respond_aggregate
 from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.count_aggregate.feedback import respond_counts
+from penstock.operators.count_aggregate.operator import CountAggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.feedback import respond_join
 from penstock.operators.join.operator import Join
+from penstock.operators.landmark_aggregate.feedback import respond_landmarks
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.invertible import obstacle
 from penstock.operators.lookup.operator import TableJoin
@@ -34,16 +38,12 @@ from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
+from penstock.operators.window.feedback import respond_window
 from penstock.operators.window.operator import Bucket
-from penstock.pattern.fit import fitted
 from penstock.pattern.pattern import Pattern
 from penstock.plan.operator import Operator, unknown
 from penstock.plan.response import Response
 from penstock.plan.responses import before, behind_only, moved, unchanged
-from penstock.plan.window import TimeWindow
-
-#: A list of windows may lie in many pieces of time. So many are passed on; the others are dropped behind the window.
-PIECES = 64
 
 
 def respond(operator: Operator, pattern: Pattern) -> Response:
@@ -95,7 +95,7 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             why = f"its events tell how far `{operator.on}` has got, and so what is too far behind"
             return behind_only(operator, why)
         case Bucket():
-            return _respond_bucket(operator, pattern)
+            return respond_window(operator, pattern)
         case Distinct():
             # Copies of an event match alike, so all go or none. Once its first copy is forgotten, a later one would
             # come out as new: the guard stays.
@@ -116,6 +116,10 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             # Whole groups go, and other groups do not depend on them. One that formed again would hold too little.
             mine = pattern.over(operator.inputs[0].schema)
             return Response(output=True, inputs=(mine,), send=((mine,),), purge=True, pinned=True)
+        case CountAggregate():
+            return respond_counts(operator, pattern)
+        case LandmarkAggregate():
+            return respond_landmarks(operator, pattern)
         case Aggregate():
             return respond_aggregate(operator, pattern)
         case Join() | MultiJoin():
@@ -156,31 +160,3 @@ def _respond_union(operator: Union, pattern: Pattern) -> Response:
     there = [moved(pattern, i.schema, names) for i in operator.inputs]
     send = tuple((p,) if isinstance(p, Pattern) and not p.is_empty else () for p in there)
     return Response(output=True, inputs=(None,) * len(send), send=send)
-
-
-def _respond_bucket(operator: Bucket, pattern: Pattern) -> Response:
-    """An event may go if all its windows may. Attributes but the label are those of the event, in all its windows.
-
-    Windows by count shift when an event goes. But only an aggregate can be behind them, and that passes on whole
-    groups alone and guards them itself: there is nobody left whom the shift could hurt.
-    """
-    window, schema = operator.window, operator.inputs[0].schema
-    kept = {n: n for n in schema.names}
-    if window.label not in pattern.restricted:
-        return before(operator, pattern, kept)
-    others = Pattern.by_name(operator.schema, {n: pattern[n] for n in pattern.restricted if n != window.label})
-    mine = moved(others, schema, kept)
-    assert isinstance(mine, Pattern)
-    pieces = []
-    for times in window.confined_to(pattern[window.label])[:PIECES]:
-        assert window.on is not None
-        here = Pattern.by_name(schema, {window.on: fitted(times, schema.type_of(window.on))}).intersect(mine)
-        if not here.is_empty:
-            pieces.append(here)
-    return Response(
-        # Windows that only their aggregate can tell are guarded there.
-        output=isinstance(window, TimeWindow),
-        inputs=(pieces[0] if len(pieces) == 1 else None,),
-        send=(tuple(pieces),),
-        why="" if pieces else f"every event is in a window that is wanted too: {window!r}",
-    )

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from itertools import product
 
 from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.lookup.operator import TableJoin, through_table
 from penstock.operators.map.operator import Map
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
-from penstock.operators.window.operator import Bucket
 from penstock.pattern.pattern import Pattern
 from penstock.plan.operator import Operator, unknown
-from penstock.plan.window import LandmarkWindow
 
 
 def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
@@ -30,9 +29,9 @@ def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
         case TableJoin():
             yield from through_table(operator, pattern)
         case Aggregate():
-            # A punctuation that also restricts something else than the groups says nothing about whole groups.
-            if pattern.describes(ending(operator)):
-                yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
+            from penstock.operators.aggregate.punctuation import through_groups
+
+            yield from through_groups(operator, ending(operator), pattern)
         case _:
             raise unknown(operator, "what becomes of a punctuation without a memory")
 
@@ -42,10 +41,7 @@ def ending(operator: Aggregate) -> tuple[str, ...]:
 
     A landmark window goes on for a key even when no event of it can come: there only the end of the window counts.
     """
-    below = operator.inputs[0]
-    if isinstance(below, Bucket) and isinstance(below.window, LandmarkWindow):
-        return (below.window.label,)
-    return operator.keys
+    return (operator.window.label,) if isinstance(operator, LandmarkAggregate) else operator.keys
 
 
 def _through_project(operator: Project, pattern: Pattern) -> Iterator[Pattern]:
