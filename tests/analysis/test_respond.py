@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.analysis.respond import PIECES, respond
+from penstock.analysis.respond import respond
 from penstock.errors import UnknownOperatorError
 from penstock.operators.sink.operator import Sink
+from penstock.operators.window.feedback import PIECES
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import one_of
 from penstock.pattern.schema import Schema

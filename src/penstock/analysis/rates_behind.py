@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from penstock.contract.bounding import passing_rates, renamed
 from penstock.contract.flow import Tags
-from penstock.contract.rates import BEHIND, DAY, Pace, Term, Untold, soonest, step_of
+from penstock.contract.rates import BEHIND, Pace, Term, Untold, soonest, step_of
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.contract import mapped_rates
@@ -19,18 +19,17 @@ from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.operators.union.operator import Union
+from penstock.operators.window.contract import labelled_rates
 from penstock.operators.window.operator import Bucket
 from penstock.plan.at_once import comes_as_read
 from penstock.plan.domain import domains_behind
 from penstock.plan.operator import Operator, unknown
 from penstock.plan.promise import Expected
-from penstock.plan.window import LandmarkWindow, TimeWindow, Window
 
 
 def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
     """Filters are taken to let everything pass, a function may make any number of rows."""
     pace = below[0]
-    finite = domains_behind(operator, [p.finite for p in below])
     match operator:
         case Project():
             return renamed(pace, operator, operator.renames)
@@ -40,13 +39,8 @@ def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
             return _union(operator, below)
         case Pacing():
             return _paced(operator, below)
-        case Bucket() if isinstance(operator.window, TimeWindow):
-            return _bucket(operator, operator.window, pace)
         case Bucket():
-            window = operator.window
-            every = window.every * (DAY if window.unit == "day" else 1) if isinstance(window, LandmarkWindow) else 0
-            terms = _labelled(pace, window, every) if every else pace.terms
-            return replace(pace, schema=operator.schema, terms=terms, finite=finite, unique=frozenset())
+            return labelled_rates(operator, pace)
         case Select() | TableJoin() | Instrument() | Sink():
             return passing_rates(operator, pace)
         case _:
@@ -109,28 +103,3 @@ def _lags(operator: Operator) -> list[int]:
         told = [p for p in operator.promises if isinstance(p, Expected) and p.lag is not None]
         return [p.lag * step_of(operator.schema.type_of(p.attribute)) for p in told if p.lag and p.attribute]
     return [lag for below in operator.inputs for lag in _lags(below)]
-
-
-def _bucket(operator: Bucket, window: TimeWindow, pace: Pace) -> Pace:
-    """Each event once for each of its windows; a window is over when time is, up to its end."""
-    fan = math.ceil(window.size / window.slide)
-    step = DAY if window.unit == "day" else 1
-    return replace(
-        pace,
-        schema=operator.schema,
-        rate=None if pace.rate is None else pace.rate.times(fan),
-        terms=_labelled(pace, window, window.size * step),
-        finite=domains_behind(operator, [pace.finite]),
-        unique=frozenset(u | {window.label} for u in pace.unique),
-        fan=pace.fan * fan,
-    )
-
-
-def _labelled(pace: Pace, window: Window, ticks: int) -> dict[Tags, Term]:
-    """The terms, and those of labels: that much after time itself."""
-    terms = dict(pace.terms)
-    for tags, term in pace.terms.items():
-        rest: Tags = frozenset((n, c) for n, c in tags if (n, c) != (window.on, "+"))
-        if len(rest) < len(tags):
-            terms[rest | {(window.label, "+")}] = term.later(ticks)
-    return terms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.operator import Join
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -23,9 +23,9 @@ from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
+from penstock.operators.window.contract import total_in_windows
 from penstock.operators.window.operator import Bucket
 from penstock.plan.operator import Operator, unknown
-from penstock.plan.window import LandmarkWindow, TimeWindow
 
 
 def total_behind(operator: Operator, below: Sequence[int | None]) -> int | None:
@@ -49,12 +49,10 @@ def total_behind(operator: Operator, below: Sequence[int | None]) -> int | None:
             return None
         case Union() | Pace():
             return sum(known) if whole else None
-        case Bucket(window=TimeWindow() as window):
-            return known[0] * math.ceil(window.size / window.slide) if whole else None
         case Bucket():
-            return None
+            return total_in_windows(operator, below[0])
         case Aggregate():
-            return known[0] if whole and not _goes_on(operator) else None
+            return known[0] if whole and not isinstance(operator, LandmarkAggregate) else None
         case Select() | Project() | TableJoin() | Distinct() | OrderBy() | Top() | Instrument() | Sink():
             return known[0] if whole else None
         case _:
@@ -63,15 +61,9 @@ def total_behind(operator: Operator, below: Sequence[int | None]) -> int | None:
 
 def at_most(bound: Bound, operator: Operator, below: Sequence[int | None]) -> Bound:
     """The bound of an operator that can keep no more rows than come."""
-    if not below or None in below or bound.rows == 0 or (isinstance(operator, Aggregate) and _goes_on(operator)):
+    if not below or None in below or bound.rows == 0 or isinstance(operator, LandmarkAggregate):
         return bound
     rows = sum(b for b in below if b is not None)
     if bound.rows is not None and bound.rows <= rows:
         return bound
     return replace(bound, rows=rows, stored=rows, bytes=None, lacks=(), why="a limit is below")
-
-
-def _goes_on(operator: Aggregate) -> bool:
-    """Whether results come without events: a landmark window has one for every key and period."""
-    below = operator.inputs[0]
-    return isinstance(below, Bucket) and isinstance(below.window, LandmarkWindow)

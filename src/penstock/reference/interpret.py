@@ -11,6 +11,7 @@ from typing import Any
 from penstock.errors import UserError, did_you_mean
 from penstock.operators.aggregate import operator as aggregate_operator
 from penstock.operators.aggregate.reference import Aggregate
+from penstock.operators.count_aggregate import operator as count_operator
 from penstock.operators.count_aggregate.reference import CountedAggregate
 from penstock.operators.distinct import operator as distinct_operator
 from penstock.operators.distinct.reference import Distinct
@@ -21,6 +22,7 @@ from penstock.operators.instrument.reference import Instrument
 from penstock.operators.join import operator as join_operator
 from penstock.operators.join.reference import Join
 from penstock.operators.join.reference_partner import Partners
+from penstock.operators.landmark_aggregate import operator as landmark_operator
 from penstock.operators.landmark_aggregate.reference import LandmarkAggregate
 from penstock.operators.limit import operator as limit_operator
 from penstock.operators.limit.reference import Limit
@@ -306,18 +308,10 @@ class Run:
                 return Instrument(instrument)
             case window_operator.Bucket() as bucket:
                 return Bucket(bucket)
-            case (
-                aggregate_operator.Aggregate(
-                    inputs=(window_operator.Bucket(window=LandmarkWindow()) as bucket,)
-                ) as aggregate
-            ):
-                return LandmarkAggregate(bucket, aggregate)
-            case (
-                aggregate_operator.Aggregate(
-                    inputs=(window_operator.Bucket(window=CountWindow()) as bucket,)
-                ) as aggregate
-            ):
-                return CountedAggregate(bucket, aggregate)
+            case landmark_operator.LandmarkAggregate() as aggregate:
+                return LandmarkAggregate(aggregate)
+            case count_operator.CountAggregate() as aggregate:
+                return CountedAggregate(aggregate)
             case aggregate_operator.Aggregate() as aggregate:
                 return Aggregate(aggregate)
             case distinct_operator.Distinct() as distinct:

@@ -1,1 +1,87 @@
-"""Aggregate: one event per group, when the group is complete."""
+"""Aggregate: one event per group, or per group and window of time.
+
+What is common to it and to aggregates over other windows (`count_aggregate`, `landmark_aggregate`) stands here too:
+what they answer alike in `groups`, and parts of their verdicts, bounds and responses in `contract` and `feedback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.aggregate.groups import GroupsSpec
+from penstock.operators.aggregate.operator import Aggregate
+from penstock.plan.spec import Measured, Retraction, Surroundings, Traits
+
+if TYPE_CHECKING:
+    import random
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class AggregateSpec(GroupsSpec[Aggregate]):
+    """All that is known of aggregates, without windows or over windows of time."""
+
+    operator = Aggregate
+
+    def traits(self, operator: Aggregate) -> Traits:
+        return Traits(
+            keeps_state=True,
+            heeds_order=False,
+            at_once=False,
+            makes="one",
+            exact=True,
+            listens=True,
+            queues=False,
+            retracts=Retraction.REFUSES,
+        )
+
+    def behaviour(self, operator: Aggregate, heard: bool) -> Behaviour:
+        from penstock.operators.aggregate.punctuation import closing_by
+
+        return closing_by(operator, operator.keys)
+
+    def judge(self, operator: Aggregate, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.aggregate.contract import judge_aggregate
+
+        return judge_aggregate(operator, below[0])
+
+    def bound(self, operator: Aggregate, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        from penstock.operators.aggregate.contract import bound_aggregate
+
+        return bound_aggregate(operator, below[0], measured.epoch)
+
+    def total(self, operator: Aggregate, below: Sequence[int | None]) -> int | None:
+        return below[0]
+
+    def respond(self, operator: Aggregate, pattern: Pattern) -> Response:
+        from penstock.operators.aggregate.feedback import respond_aggregate
+
+        return respond_aggregate(operator, pattern)
+
+    def step(self, operator: Aggregate, node_id: str) -> Any:
+        from penstock.operators.aggregate.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: Aggregate, around: Surroundings) -> Running:
+        from penstock.operators.aggregate import reference
+
+        return reference.Aggregate(operator)
+
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        """Mostly over windows of time, where the stream has some."""
+        from penstock.operators.aggregate.example import some_groups
+        from penstock.operators.window.example import some_windows
+
+        windows = some_windows(random, below) if random.random() < 0.6 else None
+        return some_groups(random, below if windows is None else windows, below.schema)
+
+
+SPEC = AggregateSpec()

@@ -9,16 +9,17 @@ that is not complete: the results are dropped, and groups that are doomed alread
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from penstock.operators.aggregate.monotone import direction_of, stays_matched
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.window.operator import Bucket
 from penstock.pattern.pattern import Pattern
-from penstock.plan.monotone import direction_of, stays_matched
 from penstock.plan.response import Response
-from penstock.plan.window import CountWindow, LandmarkWindow
+from penstock.plan.responses import behind_only
 
 
 def respond_aggregate(operator: Aggregate, pattern: Pattern) -> Response:
-    """The response of an aggregate, with or without windows.
+    """The response of an aggregate, without windows or over windows of time.
 
     >>> from penstock.sql.aggregation import Aggregation
     >>> from penstock.operators.source.operator import Source
@@ -34,28 +35,39 @@ def respond_aggregate(operator: Aggregate, pattern: Pattern) -> Response:
     (True, None, ((),), True)
     """
     below = operator.inputs[0]
-    window = below.window if isinstance(below, Bucket) else None
-    special = isinstance(window, CountWindow | LandmarkWindow)
-    values = [n for n in pattern.restricted if n not in operator.keys]
-    if values:
+    if values := values_in(operator, pattern):
         known = {a.name: a for a in operator.aggregations}
-        sweep = not special and all(
+        sweep = all(
             stays_matched(pattern[n], operator.schema.type_of(n), direction_of(known[n], below)) for n in values
         )
-        named = ", ".join(f"'{n}'" for n in values)
-        return Response(
-            output=True, inputs=(None,), send=((),), sweep=sweep, why=f"{named}: known when a group is complete"
-        )
-    if isinstance(window, LandmarkWindow) and pattern.restricted:
-        # At the end, every group has results up to the latest event of all: an event of another group, or one after
-        # the windows in question, may be that one.
-        return Response(output=True, inputs=(None,), send=((),), why="an event counts for all later landmark windows")
-    if isinstance(window, CountWindow) and window.label in pattern.restricted:
-        why = "an event less would shift all later windows of its group"
-        return Response(output=True, inputs=(None,), send=((),), why=why)
+        return when_complete(values, sweep)
     mine = pattern.onto(below.schema, {n: n for n in pattern.restricted})
-    if special:
-        # What is stored of such groups stays until they are complete, and is dropped then.
-        return Response(output=True, inputs=(mine,), send=((mine,),), pinned=True)
     groups = Pattern(operator.schema, pattern.restrictions)
     return Response(output=True, inputs=(None,), send=((mine,),), purge=True, groups=groups, pinned=True)
+
+
+def values_in(operator: Aggregate, pattern: Pattern) -> list[str]:
+    """The attributes that a pattern restricts and that are computed of a group."""
+    return [n for n in pattern.restricted if n not in operator.keys]
+
+
+def when_complete(values: Sequence[str], sweep: bool = False) -> Response:
+    """What is said of computed attributes: no event tells whether its group will match."""
+    named = ", ".join(f"'{n}'" for n in values)
+    return Response(
+        output=True, inputs=(None,), send=((),), sweep=sweep, why=f"{named}: known when a group is complete"
+    )
+
+
+def respond_keeping(operator: Aggregate, pattern: Pattern, fixed: Sequence[str], why: str) -> Response:
+    """The response of an aggregate whose windows take in what came before them, so that nothing stored may go.
+
+    Groups that nobody wants stay until they are complete, and are dropped then. Of what is said of the `fixed`
+    attributes nothing can be passed on, for the reason `why`.
+    """
+    if values := values_in(operator, pattern):
+        return when_complete(values)
+    if any(n in fixed for n in pattern.restricted):
+        return behind_only(operator, why)
+    mine = pattern.onto(operator.inputs[0].schema, {n: n for n in pattern.restricted})
+    return Response(output=True, inputs=(mine,), send=((mine,),), pinned=True)

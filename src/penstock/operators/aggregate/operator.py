@@ -23,6 +23,11 @@ class Aggregate(Operator):
     window: Window | None = None
 
     @property
+    def without_label(self) -> tuple[str, ...]:
+        """The grouping attributes that events have of themselves."""
+        return tuple(k for k in self.keys if self.window is None or k != self.window.label)
+
+    @property
     def detail(self) -> str:
         by = ", ".join(self.keys) or "nothing: one group"
         return ", ".join(f"{a.text} AS {a.name}" for a in self.aggregations) + f" by {by}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.operators.aggregate.operator import Aggregate
+
+if TYPE_CHECKING:
+    from penstock.plan.window import CountWindow
 
 
 @dataclass(frozen=True, eq=False)
 class CountAggregate(Aggregate):
-    """One output event per group and window of so many events, when the last of them has come.
+    """One output event per group and window of so many events, when the last of them has come."""
 
-    `window` is a `CountWindow`.
-    """
+    window: CountWindow = field(kw_only=True)
 
     @property
     def kind(self) -> str:

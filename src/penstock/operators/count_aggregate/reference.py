@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.errors import UserError
-from penstock.operators.aggregate import operator as aggregate_operator
-from penstock.operators.window import operator as window_operator
+from penstock.operators.count_aggregate import operator
 from penstock.pattern.pattern import Pattern
-from penstock.plan.window import CountWindow
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
@@ -24,12 +21,11 @@ class CountedAggregate:
     no attribute but the keys: the position of an event says nothing about its values.
     """
 
-    def __init__(self, bucket: window_operator.Bucket, declared: aggregate_operator.Aggregate) -> None:
+    def __init__(self, declared: operator.CountAggregate) -> None:
+        (bucket,) = declared.inputs
         (source,) = bucket.inputs
-        if not isinstance(bucket.window, CountWindow):
-            raise UserError(f"{bucket.window!r} is not a count window", hint="use Window.count(…)")
-        self.declared, self.schema, self.window = declared, source.schema, bucket.window
-        self.keys = tuple(k for k in declared.keys if k != bucket.window.label)
+        self.declared, self.schema, self.window = declared, source.schema, declared.window
+        self.keys = tuple(k for k in declared.keys if k != declared.window.label)
         self.promised = Promises(source.schema, domains(source, but=self.keys))
         self.groups: dict[tuple[Any, ...], Group] = {}
         self.on_failure: Note = ignore

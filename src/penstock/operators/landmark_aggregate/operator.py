@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.operators.aggregate.operator import Aggregate
+
+if TYPE_CHECKING:
+    from penstock.plan.window import LandmarkWindow
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkAggregate(Aggregate):
-    """One output event per group and period: what has come since the origin, when the period is over.
+    """One output event per group and period: what has come since the origin, when the period is over."""
 
-    `window` is a `LandmarkWindow`.
-    """
+    window: LandmarkWindow = field(kw_only=True)
 
     @property
     def kind(self) -> str:

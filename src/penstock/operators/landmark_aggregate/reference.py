@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.errors import FailingError, UserError
-from penstock.operators.aggregate import operator as aggregate_operator
-from penstock.operators.window import operator as window_operator
+from penstock.errors import FailingError
+from penstock.operators.landmark_aggregate import operator
 from penstock.operators.window.reference import complete_landmarks, possible_times, to_labels
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Range, Restriction
-from penstock.plan.window import LandmarkWindow
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
@@ -28,11 +26,11 @@ class LandmarkAggregate:
     restricts a key as well closes nothing.
     """
 
-    def __init__(self, bucket: window_operator.Bucket, declared: aggregate_operator.Aggregate) -> None:
+    def __init__(self, declared: operator.LandmarkAggregate) -> None:
+        (bucket,) = declared.inputs
         (source,) = bucket.inputs
-        window = bucket.window.resolve(source.schema)
-        if not isinstance(window, LandmarkWindow) or window.on is None:
-            raise UserError(f"{window!r} is not a landmark window", hint="use Window.landmark(…)")
+        window = declared.window
+        assert window.on is not None, "the builder says which attribute is the time"
         self.declared, self.schema, self.window, self.on = declared, source.schema, window, window.on
         self.keys = tuple(k for k in declared.keys if k != window.label)
         self.label_type = declared.schema.type_of(window.label)
