@@ -8,11 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any
-
-import pyarrow as pa
 
 from penstock.contract.flow import Flow, Verdict, ordered
 from penstock.operators.aggregate.operator import Aggregate
@@ -34,11 +29,11 @@ from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
+from penstock.pattern.example import example, such, unwanted
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.restriction import Restriction, at_least, at_most, equal, greater, less
-from penstock.pattern.schema import Schema
-from penstock.plan.operator import Operator, unknown
+from penstock.pattern.restriction import at_least, at_most, equal, greater, less
+from penstock.plan.operator import unknown
 from penstock.plan.plan import Node, Plan
 
 #: Steps of examples through operators that a check takes at most: about a second.
@@ -58,25 +53,6 @@ class Issue:
     widening: bool = False
 
 
-def example(t: pa.DataType) -> Any:
-    """Some value of a type.
-
-    >>> example(pa.int32()), example(pa.string())
-    (0, 'm')
-    """
-    if pa.types.is_timestamp(t):
-        return datetime(2026, 1, 1)
-    if pa.types.is_date(t):
-        return date(2026, 1, 1)
-    if pa.types.is_boolean(t):
-        return True
-    if pa.types.is_decimal(t):
-        return Decimal(0)
-    if pa.types.is_string(t):
-        return "m"
-    return b"m" if pa.types.is_binary(t) else 0
-
-
 def issues(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Issue]:
     """What the operators of a plan may tell upstream, one example for each kind."""
     for node in plan.nodes:
@@ -89,16 +65,16 @@ def _issues(node: Node, below: Sequence[Flow]) -> Iterator[Issue]:
     match operator:
         case Pace():
             for port, input in enumerate(operator.inputs):
-                yield Issue(node.id, port, _not(input, {operator.on: less}), widening=True)
+                yield Issue(node.id, port, unwanted(input.schema, {operator.on: less}), widening=True)
         case Limit():
-            yield Issue(node.id, 0, _not(operator.inputs[0], {}), widening=True)
+            yield Issue(node.id, 0, unwanted(operator.inputs[0].schema, {}), widening=True)
         case Top() if not operator.order:
             pass
         case Top():
             # Worse than the last of a group that is full, by the first attribute of the order.
             first, down = operator.order[0]
             worse = {**dict.fromkeys(operator.per, equal), first: less if down else greater}
-            yield Issue(node.id, 0, _not(operator.inputs[0], worse), widening=not operator.per)
+            yield Issue(node.id, 0, unwanted(operator.inputs[0].schema, worse), widening=not operator.per)
         case Instrument():
             yield Issue(node.id, 0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))
         case Join():
@@ -120,9 +96,9 @@ def _of_join(node_id: str, operator: Join, below: Sequence[Flow]) -> Iterator[Is
             told = [tags for tags in ordered(other.promised) if all(n in keys for n, _ in tags)]
             for tags in told or ([frozenset({(n, "#") for n in keys})] if other.open else []):
                 ended = {keys[n]: equal if how == "#" else at_most for n, how in sorted(tags)}
-                yield Issue(node_id, port, _not(input, ended))
+                yield Issue(node_id, port, unwanted(input.schema, ended))
         if operator.impatient:
-            wanted = _pattern(input.schema, {operator.keys[0][port]: equal})
+            wanted = such(input.schema, {operator.keys[0][port]: equal})
             yield Issue(node_id, port, Feedback(Intent.DESIRED, wanted))
 
 
@@ -135,12 +111,3 @@ def probes(plan: Plan, root: str) -> Iterator[tuple[str, Feedback]]:
         value = example(attribute.type)
         for how in directions:
             yield attribute.name, Feedback(Intent.ASSUMED, Pattern.by_name(schema, {attribute.name: how(value)}))
-
-
-def _not(below: Operator, restricted: dict[str, Any]) -> Feedback:
-    return Feedback(Intent.ASSUMED, _pattern(below.schema, restricted))
-
-
-def _pattern(schema: Schema, restricted: dict[str, Any]) -> Pattern:
-    made: dict[str, Restriction] = {n: how(example(schema.type_of(n))) for n, how in restricted.items()}
-    return Pattern.by_name(schema, made)
