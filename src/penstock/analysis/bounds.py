@@ -37,6 +37,7 @@ from penstock.contract.rates import DAY, Arrivals, Pace, Term, Untold, soonest
 from penstock.contract.report import Report
 from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.distinct.contract import bound_distinct
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
@@ -46,6 +47,7 @@ from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
 from penstock.operators.multijoin.operator import MultiJoin
+from penstock.operators.order_by.contract import bound_order
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace as Pacing
 from penstock.operators.project.operator import Project
@@ -53,6 +55,7 @@ from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.operators.source.rates import pace_of
+from penstock.operators.top.contract import bound_top
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
@@ -100,11 +103,11 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             case Impute():
                 bound, pace = _impute(operator, below[0], epoch)
             case Distinct():
-                bound, pace = _distinct(operator, below[0], epoch)
+                bound, pace = bound_distinct(operator, below[0], epoch)
             case OrderBy():
-                bound, pace = _order(operator, below[0], epoch)
+                bound, pace = bound_order(operator, below[0], epoch)
             case Top():
-                bound, pace = _top(operator, below[0], epoch)
+                bound, pace = bound_top(operator, below[0], epoch)
             case Limit():
                 bound, pace = sized(1, HASH, 0, (), "a count"), below[0]
             case Join() if operator.rows is not None:
@@ -242,28 +245,6 @@ def _windowed(
     )
 
 
-def _distinct(operator: Distinct, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """Events that may come again. A file of them is rewritten when half of its time is over: twice the time is stored.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100).expect(rate=4)
-    >>> bounds(numbers.distinct().plan)["distinct-1"].rows  # 4 · 100, and what clusters
-    485
-    """
-    behind = replace(below, unique=below.unique | {frozenset(operator.schema.names)})
-    term = soonest(below.terms)
-    few = below.together(operator.schema.names)
-    width = widths(operator.schema.arrow, HASH)
-    if term is None and few is None:
-        return Bound(None, None, None, 0), behind
-    by_rate = None if term is None or term.ticks is None else below.held(term.ticks, epoch)
-    bound = least(below, term, by_rate, few, f"{few} combinations of values", (), width, 0)
-    twice = None if term is None or term.ticks is None else below.held(2 * term.ticks, epoch)
-    known = [n for n in (twice, few) if n is not None]
-    return replace(bound, stored=min(known, default=None)), behind
-
-
 def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
     """Events that wait for their turn: of one epoch at most, if no epoch brings more than the budget.
 
@@ -283,64 +264,6 @@ def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pa
     unknown = Term(None, "max_rows, so that no epoch brings more than the budget of a queue")
     lacks = (f"max_rows, so that no epoch brings more than {operator.budget:,}",)
     return Bound(None, None, None, None, lacks=lacks), replace(behind, terms=dict.fromkeys(behind.terms, unknown))
-
-
-def _order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """Events that an earlier one may still precede.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100).expect(rate=4)
-    >>> [bounds(query.plan)["orderby-1"].rows for query in (numbers.order_by("t"), numbers.order_by("t", slack=9))]
-    [485, 10]
-    """
-    width = widths(operator.schema.arrow, HASH)
-    if operator.slack is not None:
-        few = operator.slack + 1
-        late = None if below.rate is None or not below.rate.rate else math.ceil(few / below.rate.rate)
-        return sized(few, width, late, (), "the slack"), below
-    first, descending = operator.by[0]
-    term = below.on([first]).get(frozenset({(first, "+")}))
-    if term is None or descending:
-        return Bound(None, None, None, None), below
-    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
-    return least(below, term, by_rate, None, "", (), width, term.ticks), below
-
-
-def _top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """The best events of each group that is not complete, and never more than all events of these.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int, k int", "t"), name="n")).disorder(5).expect(keys={"k": 10})
-    >>> windows = numbers.window(60)
-    >>> [bounds(windows.top(3, by="t", per=per).plan)["top-1"].rows for per in ("k", ())]  # Two windows at a time.
-    [60, 6]
-    """
-    bucket = operator.inputs[0]
-    window = bucket.window if isinstance(bucket, Bucket) and bucket.window.label in operator.per else None
-    keys = [k for k in operator.per if window is None or k != window.label]
-    term = soonest(closing := below.on(operator.per))
-    ticks = None if term is None else term.ticks
-    width = widths(operator.schema.arrow, HASH)
-    parts = [f"{operator.count:,} event{'s' * (operator.count != 1)}"]
-    groups = below.together(keys)
-    if keys:
-        parts.insert(0, f"{groups:,} keys" if groups is not None else "? keys")
-    if isinstance(window, TimeWindow):
-        if ticks is None:
-            return Bound(None, None, None, None, lacks=() if term is None else (term.lacks,)), below
-        step = DAY if window.unit == "day" else 1
-        by_label = any(t.ticks == ticks and (window.label, "+") in tags for tags, t in closing.items())
-        windows = (ticks + (0 if by_label else window.size * step)) // (window.slide * step) + 1
-        parts.insert(len(parts) - 1, f"{windows:,} windows")
-        groups = times(groups, windows)
-    elif term is None and keys and not all(k in below.finite for k in keys):
-        return Bound(None, None, None, None), below
-    by_rate = None if ticks is None else below.held(ticks, epoch)
-    missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
-    bound = least(below, term, by_rate, times(groups, operator.count), why(*parts), missing, width, ticks)
-    return bound, below
 
 
 def _width(operator: Aggregate) -> int | None:

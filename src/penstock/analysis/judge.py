@@ -16,12 +16,9 @@ from penstock.contract.flow import (
     Origin,
     Tags,
     Verdict,
-    also_ends,
     behind,
     goes_on,
     least,
-    met,
-    none_null,
     promised_by,
 )
 from penstock.contract.limited import limited
@@ -51,9 +48,10 @@ from penstock.operators.source.operator import Source
 from penstock.operators.source.scheme import flow_of
 from penstock.operators.top.contract import judge_top
 from penstock.operators.top.operator import Top
+from penstock.operators.union.contract import judge_union
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
-from penstock.plan.domain import domains, domains_behind
+from penstock.plan.domain import domains
 from penstock.plan.operator import Operator, unknown
 from penstock.plan.plan import Plan
 from penstock.plan.promise import After, InBand, Once, WhenAll
@@ -145,7 +143,7 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
         case Map():
             return _map(operator, below[0])
         case Union():
-            return _union(operator, below)
+            return judge_union(operator, below)
         case Bucket():
             return _bucket(operator, below[0])
         case Aggregate():
@@ -155,7 +153,7 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
         case OrderBy():
             return judge_order(operator, below[0])
         case Pace():
-            return judge_pace(operator, _union(operator, below), below)
+            return judge_pace(operator, below)
         case Limit():
             return judge_limit(operator, below[0])
         case Top():
@@ -206,39 +204,6 @@ def _map(operator: Map, below: Flow) -> Verdict:
     kept = {t: a for t, a in below.promised.items() if all(n in operator.keeps for n, _ in t)}
     origins = {n: below.origins[n] for n in operator.keeps if n in below.origins}
     return Verdict("none", "at once", behind(operator, below, kept, origins))
-
-
-def _union(operator: Union | Pace, below: Sequence[Flow]) -> Verdict:
-    """In_i = {T_i}, Out = {T_1 ∧ … ∧ T_m}, attribute by attribute: what all inputs have promised."""
-    parts: list[dict[Tags, frozenset[str]]] = []
-    for i, flow in enumerate(below):
-        # A value that one input ends may still come from another: it must end there too.
-        others = [f for k, f in enumerate(below) if k != i]
-        also = {t: _ending(t, flow, others) for t in flow.promised}
-        parts.append({t: a | more for t, a in flow.promised.items() if (more := also[t]) is not None})
-    speaking = all(f.open or f.promised for f in below)
-    origins: dict[str, tuple[Origin, ...]] = {}
-    for name in operator.schema.names:
-        if all(name in f.origins for f in below):
-            origins[name] = tuple(dict.fromkeys(o for f in below for o in f.origins[name]))
-    flow = Flow(
-        operator.schema,
-        tuple(dict.fromkeys(s for f in below for s in f.streams)),
-        met(parts),
-        speaking and any(f.open for f in below),
-        all(f.ends for f in below),
-        origins,
-        domains_behind(operator, [f.finite for f in below]),
-    )
-    return Verdict("none", "at once", flow)
-
-
-def _ending(tags: Tags, flow: Flow, others: Sequence[Flow]) -> frozenset[str] | None:
-    """What must hold of the others. Of nulls nothing is said, whatever is said of values: who brings some, has none."""
-    some = none_null((o, n) for o in others for n, _ in tags)
-    return (
-        None if some is None else some.union(*(also_ends(o, n, flow, n) for o in others for n, c in tags if c != "+"))
-    )
 
 
 def _bucket(operator: Bucket, below: Flow) -> Verdict:

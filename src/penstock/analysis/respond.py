@@ -22,7 +22,7 @@ from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.feedback import respond_join
 from penstock.operators.join.operator import Join
 from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.invertible import obstacle
+from penstock.operators.lookup.feedback import respond_lookup
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
 from penstock.operators.multijoin.operator import MultiJoin
@@ -33,6 +33,7 @@ from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
+from penstock.operators.union.feedback import respond_union
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.fit import fitted
@@ -87,9 +88,9 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             # What waits in a queue may go as what arrives may. Nothing of it has come out, so no guard need stay.
             return replace(found, purge=isinstance(operator, Impute) and any(p is not None for p in found.inputs))
         case TableJoin():
-            return _respond_lookup(operator, pattern)
+            return respond_lookup(operator, pattern)
         case Union():
-            return _respond_union(operator, pattern)
+            return respond_union(operator, pattern)
         case Pace():
             # Without the latest event others would not be too far behind, and come out though they never would have.
             why = f"its events tell how far `{operator.on}` has got, and so what is too far behind"
@@ -122,40 +123,6 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             return respond_join(operator, pattern)
         case _:
             raise unknown(operator, "what it may do about feedback")
-
-
-def _respond_lookup(operator: TableJoin, pattern: Pattern) -> Response:
-    """What is said of the table is said of keys, but for no longer than the table stays as it is."""
-    hindered = obstacle(operator)
-    from_table = f"from table '{operator.table.name}'" + (f": {hindered}" if hindered else "")
-    found = before(operator, pattern, _of_stream(operator), from_table)
-    return replace(found, anew=found.output and not hindered)
-
-
-def _of_stream(operator: TableJoin) -> dict[str, str]:
-    """The output attributes that a result has from its event, in every result.
-
-    That of a key column is the event's own, unless there is no row: then it is null, and the event must not go.
-    """
-    keys = {b: a for a, b in operator.keys}
-    names = {}
-    for column in operator.columns:
-        if len(column.origins) > 1:
-            continue
-        ((side, name),) = column.origins
-        if side == 0:
-            names[column.name] = name
-        elif operator.how == "inner" and name in keys:
-            names[column.name] = keys[name]
-    return names
-
-
-def _respond_union(operator: Union, pattern: Pattern) -> Response:
-    """A result is an event of one of the inputs, so all of them are told. One guard behind does for all."""
-    names = {n: n for n in operator.schema.names}
-    there = [moved(pattern, i.schema, names) for i in operator.inputs]
-    send = tuple((p,) if isinstance(p, Pattern) and not p.is_empty else () for p in there)
-    return Response(output=True, inputs=(None,) * len(send), send=send)
 
 
 def _respond_bucket(operator: Bucket, pattern: Pattern) -> Response:

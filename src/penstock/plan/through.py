@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.lookup.operator import TableJoin, through_table
+from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.lookup.punctuation import through_table
 from penstock.operators.map.operator import Map
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
