@@ -9,7 +9,8 @@ import pytest
 
 from penstock.builder.lookup import lookup
 from penstock.errors import UserError
-from penstock.operators.lookup.operator import tables_of, through_table
+from penstock.operators.lookup.operator import tables_of
+from penstock.operators.lookup.punctuation import through_table
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from penstock.analysis.judge import weigh
 from penstock.analysis.kept_feedback import Kept, kept
-from penstock.analysis.probe import example
 from penstock.contract.feedback import covers
 from penstock.contract.flow import Flow, Tags, Verdict, ordered
 from penstock.contract.report import Fate
 from penstock.contract.template import class_of
 from penstock.operators.aggregate.operator import Aggregate
+from penstock.pattern.example import example
 from penstock.pattern.feedback import RECORDS, Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, Range, Restriction, equal

@@ -27,6 +27,7 @@ from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
+from penstock.operators.top.label import awaited
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
@@ -128,7 +129,7 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
             case OrderBy() as o:
                 lines = (_said("sorted prefix", _prefixes(o, below[0]), [o.by[0][0]]),)
             case Top() as t:
-                needed = [n for k in t.per for n in _named(t, k)]
+                needed = awaited(t)
                 lines = (_said("groups", _described(below[0], t.per, domains(t.inputs[0])), needed),)
             case Join() as j if j.times is not None and j.rows is not None:
                 lines = _rows_join_lines(j, below)
@@ -257,7 +258,7 @@ def _groups(operator: Aggregate, forms: Forms) -> Forms:
     return _least(_described(forms, ending(operator), domains(operator.inputs[0])))
 
 
-def _named(operator: Aggregate | Top, key: str) -> list[str]:
+def _named(operator: Aggregate, key: str) -> list[str]:
     """What a source would have to promise for a grouping attribute: for the label of a window, its time."""
     below = operator.inputs[0]
     if isinstance(below, Bucket) and key == below.window.label:

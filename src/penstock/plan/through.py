@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.lookup.operator import TableJoin, through_table
+from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.lookup.punctuation import through_table
 from penstock.operators.map.operator import Map
 from penstock.operators.map.punctuation import through_map
 from penstock.operators.project.operator import Project

@@ -1,1 +1,112 @@
 """Limit: the first events, and then the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.limit.operator import Limit
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class LimitSpec(Spec[Limit]):
+    """It counts what it lets through, and says that nothing more is wanted when there is enough."""
+
+    operator = Limit
+
+    # --- the plan
+    def traits(self, operator: Limit) -> Traits:
+        return Traits(
+            keeps_state=True,
+            heeds_order=True,
+            at_once=False,
+            makes="one",
+            exact=True,
+            listens=False,
+            queues=False,
+            retracts=Retraction.REFUSES,
+        )
+
+    def lineage(self, operator: Limit) -> Lineage:
+        return same(operator)
+
+    def facts(self, operator: Limit) -> Mapping[str, Fact]:
+        return {}
+
+    def reads(self, operator: Limit, port: int, wanted: frozenset[str]) -> Collection[str]:
+        return operator.inputs[port].schema.names
+
+    def computed(self, operator: Limit, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        return frozenset(operator.schema.names)
+
+    def definition(self, operator: Limit) -> str:
+        return operator.detail
+
+    def held(self, operator: Limit) -> dict[str, Any] | None:
+        return {"kind": operator.kind}
+
+    # --- punctuation
+    def behaviour(self, operator: Limit, heard: bool) -> Behaviour:
+        from penstock.operators.limit.punctuation import LimitBehaviour
+
+        return LimitBehaviour(operator)
+
+    # --- contracts
+    def judge(self, operator: Limit, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.limit.contract import judge_limit
+
+        return judge_limit(operator, below[0])
+
+    def bound(self, operator: Limit, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        from penstock.contract.bounding import sized
+        from penstock.contract.size import HASH
+
+        return sized(1, HASH, 0, (), "a count"), below[0]
+
+    def total(self, operator: Limit, below: Sequence[int | None]) -> int | None:
+        return min([operator.count, *(n for n in below if n is not None)])
+
+    # --- feedback
+    def respond(self, operator: Limit, pattern: Pattern) -> Response:
+        from penstock.plan.responses import behind_only
+
+        # The first n are counted before anybody looks at them.
+        return behind_only(operator, "what is dropped before it would let others in")
+
+    def passes_all(self, operator: Limit, pattern: Pattern) -> bool:
+        return False
+
+    def issues(self, operator: Limit, below: Sequence[Flow]) -> Iterable[Told]:
+        """When there is enough, nothing is wanted."""
+        from penstock.pattern.example import unwanted
+
+        return [Told(0, unwanted(operator.inputs[0].schema, {}), widening=True)]
+
+    # --- running it
+    def step(self, operator: Limit, node_id: str) -> Any:
+        from penstock.operators.limit.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: Limit, around: Surroundings) -> Running:
+        from penstock.operators.limit import reference
+
+        return reference.Limit(operator)
+
+    # --- tests
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        return below.limit(random.randint(1, 5))
+
+
+SPEC = LimitSpec()

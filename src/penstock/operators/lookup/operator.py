@@ -7,13 +7,12 @@ whenever it arrives and whenever the table was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.errors import UserError
 from penstock.operators.join.operator import Taken
-from penstock.pattern.pattern import Pattern
 from penstock.plan.operator import Operator
 from penstock.plan.table import Table
 
@@ -51,14 +50,6 @@ class TableJoin(Operator):
         """The attributes of the stream that are looked at or passed on."""
         passed = {name for column in self.columns for side, name in column.origins if side == 0}
         return frozenset(passed | {a for a, _ in self.keys} | ({self.as_of} if self.as_of else set()))
-
-
-def through_table(operator: TableJoin, pattern: Pattern) -> Iterator[Pattern]:
-    """What a punctuation of the stream becomes behind the join: itself, since every result carries its event.
-
-    Nothing is ever promised about attributes of the table: it may change at any time.
-    """
-    yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
 
 
 def tables_of(operators: Sequence[Operator]) -> dict[str, Table]:

@@ -1,9 +1,14 @@
-"""What `order_by` offers."""
+"""What `order_by` offers, and how much it keeps."""
 
 from __future__ import annotations
 
+import math
+
+from penstock.contract import bounding
 from penstock.contract.flow import Flow, Tags, Verdict, behind, least
 from penstock.contract.keeping import _assumed, _waiting
+from penstock.contract.rates import Pace
+from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.order_by.operator import OrderBy
 
 
@@ -43,3 +48,25 @@ def judge_order(operator: OrderBy, below: Flow) -> Verdict:
         why = (_waiting("sorted events", below, [first]),)
         needs = tuple(w.replace(": each value", " up to") for w in below.wanted([first]))
     return Verdict("unbounded", "held back", flow, why, needs, useful=useful)
+
+
+def bound_order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+    """Events that an earlier one may still precede.
+
+    >>> import penstock as ps
+    >>> from penstock.analysis.bounds import bounds
+    >>> numbers = ps.stream("n", "t int", time="t").disorder(100).expect(rate=4)
+    >>> [bounds(query.plan)["orderby-1"].rows for query in (numbers.order_by("t"), numbers.order_by("t", slack=9))]
+    [485, 10]
+    """
+    width = widths(operator.schema.arrow, HASH)
+    if operator.slack is not None:
+        few = operator.slack + 1
+        late = None if below.rate is None or not below.rate.rate else math.ceil(few / below.rate.rate)
+        return bounding.sized(few, width, late, (), "the slack"), below
+    first, descending = operator.by[0]
+    term = below.on([first]).get(frozenset({(first, "+")}))
+    if term is None or descending:
+        return Bound(None, None, None, None), below
+    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
+    return bounding.least(below, term, by_rate, None, "", (), width, term.ticks), below

@@ -1,1 +1,126 @@
 """Pace: a union whose inputs may not fall behind each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.pace.operator import Pace
+from penstock.operators.union.operator import alike, of_any
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from penstock.contract import rates
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class PaceSpec(Spec[Pace]):
+    """A union that knows how far time has got, drops what is too far behind, and promises that it does.
+
+    How far time has got is a matter of epochs, so results depend on how the stream is cut into them.
+    """
+
+    operator = Pace
+
+    # --- the plan
+    def traits(self, operator: Pace) -> Traits:
+        return Traits(
+            keeps_state=False,
+            heeds_order=True,
+            at_once=True,
+            makes="one",
+            exact=False,
+            listens=False,
+            queues=False,
+            retracts=Retraction.REFUSES,
+        )
+
+    def lineage(self, operator: Pace) -> Lineage:
+        return of_any(operator)
+
+    def facts(self, operator: Pace) -> Mapping[str, Fact]:
+        return {}
+
+    def reads(self, operator: Pace, port: int, wanted: frozenset[str]) -> Collection[str]:
+        return operator.inputs[port].schema.names
+
+    def computed(self, operator: Pace, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        return frozenset(operator.schema.names)
+
+    def definition(self, operator: Pace) -> str:
+        return operator.detail
+
+    def held(self, operator: Pace) -> dict[str, Any] | None:
+        return None
+
+    # --- punctuation
+    def behaviour(self, operator: Pace, heard: bool) -> Behaviour:
+        from penstock.operators.pace.punctuation import PaceBehaviour
+
+        return PaceBehaviour(operator, heard)
+
+    # --- contracts
+    def judge(self, operator: Pace, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.pace.contract import judge_pace
+
+        return judge_pace(operator, below)
+
+    def bound(self, operator: Pace, below: Sequence[rates.Pace], measured: Measured) -> tuple[Bound, rates.Pace]:
+        from penstock.contract.size import Bound
+        from penstock.operators.pace.contract import paced
+
+        return Bound(), paced(operator, below)
+
+    def total(self, operator: Pace, below: Sequence[int | None]) -> int | None:
+        from penstock.operators.union.contract import added
+
+        return added(below)
+
+    # --- feedback
+    def respond(self, operator: Pace, pattern: Pattern) -> Response:
+        from penstock.plan.responses import behind_only
+
+        # Without the latest event others would not be too far behind, and come out though they never would have.
+        why = f"its events tell how far `{operator.on}` has got, and so what is too far behind"
+        return behind_only(operator, why)
+
+    def passes_all(self, operator: Pace, pattern: Pattern) -> bool:
+        return False
+
+    def issues(self, operator: Pace, below: Sequence[Flow]) -> Iterable[Told]:
+        """Each input is told what is too far behind by now."""
+        from penstock.pattern.example import unwanted
+        from penstock.pattern.restriction import less
+
+        told = [unwanted(i.schema, {operator.on: less}) for i in operator.inputs]
+        return [Told(port, feedback, widening=True) for port, feedback in enumerate(told)]
+
+    # --- running it
+    def step(self, operator: Pace, node_id: str) -> Any:
+        from penstock.operators.pace.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: Pace, around: Surroundings) -> Running:
+        from penstock.operators.pace import reference
+
+        return reference.Pace(operator, around.node_id)
+
+    # --- tests
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        if other is None or not below.schema.times or not alike(below.schema, other.schema):
+            return None
+        from pyarrow.types import is_integer
+
+        on, bound = random.choice(below.schema.times), random.choice((5, 40))
+        return below.pace(other, on=on, bound=bound if is_integer(below.schema.type_of(on)) else f"{bound} s")
+
+
+SPEC = PaceSpec()

@@ -1,7 +1,7 @@
-"""The behaviours of operators that issue feedback from what they have seen: `pace` and `instrument`.
+"""The behaviour of `pace`, which issues feedback from what it has seen.
 
-Tasks report what an operator has seen (the greatest time, the number of events), the behaviour takes it in (`saw`), and
-`issued` says what is to be told upstream. All of it is decided between epochs, so it does not depend on how tasks run.
+Tasks report the greatest time, the behaviour takes it in (`saw`), and `issued` says what is to be told upstream. All
+of it is decided between epochs, so it does not depend on how tasks run.
 """
 
 from __future__ import annotations

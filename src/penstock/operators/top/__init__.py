@@ -1,1 +1,116 @@
 """Top: the best events of each group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.top.operator import Top
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class TopSpec(Spec[Top]):
+    """As an aggregate: it keeps the best of a group until punctuation says that the group is complete."""
+
+    operator = Top
+
+    # --- the plan
+    def traits(self, operator: Top) -> Traits:
+        return Traits(
+            keeps_state=True,
+            heeds_order=False,
+            at_once=False,
+            makes="one",
+            exact=True,
+            listens=True,
+            queues=False,
+            retracts=Retraction.REFUSES,
+        )
+
+    def lineage(self, operator: Top) -> Lineage:
+        return same(operator)
+
+    def facts(self, operator: Top) -> Mapping[str, Fact]:
+        return {}
+
+    def reads(self, operator: Top, port: int, wanted: frozenset[str]) -> Collection[str]:
+        return operator.inputs[port].schema.names
+
+    def computed(self, operator: Top, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        return frozenset(operator.schema.names)
+
+    def definition(self, operator: Top) -> str:
+        return operator.detail
+
+    def held(self, operator: Top) -> dict[str, Any] | None:
+        from penstock.operators.top.label import window_label
+
+        found: dict[str, Any] = {"kind": operator.kind, "keys": list(operator.per)}
+        if (label := window_label(operator)) is not None:
+            found |= {"label": label.name, "on": label.window.on, "size": label.window.size}
+        return found
+
+    # --- punctuation
+    def behaviour(self, operator: Top, heard: bool) -> Behaviour:
+        from penstock.operators.top.punctuation import TopBehaviour
+
+        return TopBehaviour(operator)
+
+    # --- contracts
+    def judge(self, operator: Top, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.top.contract import judge_top
+
+        return judge_top(operator, below[0])
+
+    def bound(self, operator: Top, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        from penstock.operators.top.contract import bound_top
+
+        return bound_top(operator, below[0], measured.epoch)
+
+    def total(self, operator: Top, below: Sequence[int | None]) -> int | None:
+        return below[0]
+
+    # --- feedback
+    def respond(self, operator: Top, pattern: Pattern) -> Response:
+        from penstock.operators.top.feedback import respond_top
+
+        return respond_top(operator, pattern)
+
+    def passes_all(self, operator: Top, pattern: Pattern) -> bool:
+        return False
+
+    def issues(self, operator: Top, below: Sequence[Flow]) -> Iterable[Told]:
+        from penstock.operators.top.feedback import issues_of
+
+        return issues_of(operator)
+
+    # --- running it
+    def step(self, operator: Top, node_id: str) -> Any:
+        from penstock.operators.top.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: Top, around: Surroundings) -> Running:
+        from penstock.operators.top import reference
+
+        return reference.Top(operator)
+
+    # --- tests
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        names = below.schema.names
+        by = random.choice(names) + random.choice(("", " desc"))
+        return below.top(random.randint(1, 3), by, random.sample(names, random.randint(0, min(2, len(names)))))
+
+
+SPEC = TopSpec()

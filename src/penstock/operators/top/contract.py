@@ -1,14 +1,16 @@
-"""What operators that tell those upstream what they will not need offer: pace, limit, top.
-
-The rules are those that the engine follows (`behave_pace`, `behave_top`).
-"""
+"""What `top` offers, and how much it keeps."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.contract import bounding
+from penstock.contract.bounding import owner, times
 from penstock.contract.flow import Flow, Verdict, ordered
+from penstock.contract.rates import DAY, Pace, soonest
 from penstock.contract.report import State
+from penstock.contract.size import HASH, Bound, widths
+from penstock.operators.top.label import window_label
 from penstock.operators.top.operator import Top
 from penstock.plan.domain import domains_behind
 
@@ -37,3 +39,39 @@ def judge_top(operator: Top, below: Flow) -> Verdict:
     needs = below.wanted(operator.per) or ("per=… with an attribute that ends, or a window",)
     state = "constant" if few else "unbounded"
     return Verdict(state, "held back", flow, (f"{rows}, which never leave: {waits}",), needs, useful=useful)
+
+
+def bound_top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+    """The best events of each group that is not complete, and never more than all events of these.
+
+    >>> import penstock as ps
+    >>> from penstock.analysis.bounds import bounds
+    >>> numbers = ps.stream("n", "t int, k int", time="t").disorder(5).expect(keys={"k": 10})
+    >>> windows = numbers.window(60)
+    >>> [bounds(windows.top(3, by="t", per=per).plan)["top-1"].rows for per in ("k", ())]  # Two windows at a time.
+    [60, 6]
+    """
+    label = window_label(operator)
+    keys = [k for k in operator.per if label is None or k != label.name]
+    term = soonest(closing := below.on(operator.per))
+    ticks = None if term is None else term.ticks
+    width = widths(operator.schema.arrow, HASH)
+    parts = [f"{operator.count:,} event{'s' * (operator.count != 1)}"]
+    groups = below.together(keys)
+    if keys:
+        parts.insert(0, f"{groups:,} keys" if groups is not None else "? keys")
+    if label is not None:
+        if ticks is None:
+            return Bound(None, None, None, None, lacks=() if term is None else (term.lacks,)), below
+        window = label.window
+        step = DAY if window.unit == "day" else 1
+        by_label = any(t.ticks == ticks and (label.name, "+") in tags for tags, t in closing.items())
+        windows = (ticks + (0 if by_label else window.size * step)) // (window.slide * step) + 1
+        parts.insert(len(parts) - 1, f"{windows:,} windows")
+        groups = times(groups, windows)
+    elif term is None and keys and not all(k in below.finite for k in keys):
+        return Bound(None, None, None, None), below
+    by_rate = None if ticks is None else below.held(ticks, epoch)
+    missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
+    rows, many = times(groups, operator.count), bounding.why(*parts)
+    return bounding.least(below, term, by_rate, rows, many, missing, width, ticks), below

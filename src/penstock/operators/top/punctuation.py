@@ -1,4 +1,4 @@
-"""The behaviours of `limit` and `top`."""
+"""The behaviour of `top`."""
 
 from __future__ import annotations
 
