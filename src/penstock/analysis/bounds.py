@@ -40,15 +40,18 @@ from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.bound import bound_join, bound_multijoin, bound_rows_join
+from penstock.operators.join.bound import bound_join
 from penstock.operators.join.operator import Join
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
+from penstock.operators.multijoin.contract import bound_multijoin
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace as Pacing
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.contract import bound_rows_join
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -107,7 +110,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
                 bound, pace = _top(operator, below[0], epoch)
             case Limit():
                 bound, pace = sized(1, HASH, 0, (), "a count"), below[0]
-            case Join() if operator.rows is not None:
+            case RowsJoin():
                 bound, pace = bound_rows_join(operator, below, epoch)
             case Join():
                 bound, pace = bound_join(operator, below, epoch)

@@ -17,7 +17,7 @@ from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -225,7 +225,9 @@ def is_exact(operator: Operator, pattern: Pattern) -> bool:
             return operator.window.label not in pattern.restricted
         case Select() | Project() | Union() | Map() | TableJoin() | Instrument():
             return True
-        case Source() | Pace() | Aggregate() | Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin() | Sink():
+        case (
+            Source() | Pace() | Aggregate() | Distinct() | OrderBy() | Limit() | Top() | Joined() | MultiJoin() | Sink()
+        ):
             return False
         case _:
             raise unknown(operator, "whether what it passes on says all that it was told")

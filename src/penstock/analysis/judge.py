@@ -33,18 +33,21 @@ from penstock.operators.distinct.contract import judge_distinct
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.contract import judge_join, judge_multijoin, judge_rows_join
+from penstock.operators.join.contract import judge_join
 from penstock.operators.join.operator import Join
 from penstock.operators.limit.contract import judge_limit
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
+from penstock.operators.multijoin.contract import judge_multijoin
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.contract import judge_order
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.contract import judge_pace
 from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.contract import judge_rows_join
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -160,7 +163,7 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
             return judge_limit(operator, below[0])
         case Top():
             return judge_top(operator, below[0])
-        case Join() if operator.rows is not None:
+        case RowsJoin():
             return judge_rows_join(operator, below)
         case Join():
             return judge_join(operator, below)

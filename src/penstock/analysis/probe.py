@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.contract.flow import Flow, Verdict, ordered
+from penstock.contract.flow import Flow, Verdict
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.instrument.punctuation import said
+from penstock.operators.join.feedback import issues_join
 from penstock.operators.join.operator import Join
-from penstock.operators.join.thrift import SPARED
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -23,13 +23,15 @@ from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.feedback import issues_rows_join
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
-from penstock.pattern.example import example, such, unwanted
+from penstock.pattern.example import example, unwanted
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import at_least, at_most, equal, greater, less
@@ -78,28 +80,15 @@ def _issues(node: Node, below: Sequence[Flow]) -> Iterator[Issue]:
         case Instrument():
             yield Issue(node.id, 0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))
         case Join():
-            yield from _of_join(node.id, operator, below)
+            yield from (Issue(node.id, t.port, t.feedback, t.widening) for t in issues_join(operator, below))
+        case RowsJoin():
+            yield from (Issue(node.id, t.port, t.feedback, t.widening) for t in issues_rows_join(operator))
         case Source() | Select() | Project() | Map() | TableJoin() | Union() | Bucket() | Sink():
             pass
         case Aggregate() | Distinct() | OrderBy() | MultiJoin():
             pass
         case _:
             raise unknown(operator, "what it tells upstream")
-
-
-def _of_join(node_id: str, operator: Join, below: Sequence[Flow]) -> Iterator[Issue]:
-    """A thrifty join tells one side what the other has ended and never had, an impatient one asks for what waits."""
-    for port, input in enumerate(operator.inputs):
-        keys = {pair[1 - port]: pair[port] for pair in operator.keys}
-        if operator.thrifty and port in SPARED[operator.how]:
-            other = below[1 - port]
-            told = [tags for tags in ordered(other.promised) if all(n in keys for n, _ in tags)]
-            for tags in told or ([frozenset({(n, "#") for n in keys})] if other.open else []):
-                ended = {keys[n]: equal if how == "#" else at_most for n, how in sorted(tags)}
-                yield Issue(node_id, port, unwanted(input.schema, ended))
-        if operator.impatient:
-            wanted = such(input.schema, {operator.keys[0][port]: equal})
-            yield Issue(node_id, port, Feedback(Intent.DESIRED, wanted))
 
 
 def probes(plan: Plan, root: str) -> Iterator[tuple[str, Feedback]]:

@@ -29,6 +29,7 @@ from penstock.operators.order_by.punctuation import OrderBehaviour
 from penstock.operators.pace.operator import Pace
 from penstock.operators.pace.punctuation import PaceBehaviour
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.rows_join.punctuation import RowsJoinBehaviour
 from penstock.operators.select.operator import Select
 from penstock.operators.shared.describing import DescribingBehaviour
@@ -133,7 +134,7 @@ def _is_heard(plan: Plan, node_id: str) -> bool:
 def hears(operator: Operator) -> bool:
     """Whether an operator itself does anything with punctuation, but pass it on."""
     match operator:
-        case Aggregate() | Distinct() | OrderBy() | Top() | Join() | MultiJoin():
+        case Aggregate() | Distinct() | OrderBy() | Top() | Join() | RowsJoin() | MultiJoin():
             return True
         case Source() | Select() | Project() | Map() | TableJoin() | Union() | Pace() | Instrument() | Bucket():
             return False
@@ -177,10 +178,10 @@ def behaviour_of(operator: Operator, heard: bool = True) -> Behaviour | None:
             return LimitBehaviour(operator)
         case Top():
             return TopBehaviour(operator)
-        case Join():
-            return JoinBehaviour(operator, asks=heard) if operator.rows is None else RowsJoinBehaviour(operator)
-        case MultiJoin():
+        case Join() | MultiJoin():
             return JoinBehaviour(operator, asks=heard)
+        case RowsJoin():
+            return RowsJoinBehaviour(operator)
         case Source() | Select() | Map() | TableJoin() | Sink():
             return None  # What becomes of one punctuation depends on no other: see `through`.
         case _:

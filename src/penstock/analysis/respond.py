@@ -29,6 +29,8 @@ from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.feedback import respond_rows_join
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -118,6 +120,8 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
             return Response(output=True, inputs=(mine,), send=((mine,),), purge=True, pinned=True)
         case Aggregate():
             return respond_aggregate(operator, pattern)
+        case RowsJoin():
+            return respond_rows_join(operator, pattern)
         case Join() | MultiJoin():
             return respond_join(operator, pattern)
         case _:

@@ -10,7 +10,7 @@ from penstock.contract.size import Bound
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -43,7 +43,7 @@ def total_behind(operator: Operator, below: Sequence[int | None]) -> int | None:
     match operator:
         case Limit():
             return min(operator.count, *known, operator.count)
-        case Source() | Map() | Join() | MultiJoin():  # A join or a function may make more of them.
+        case Source() | Map() | Joined() | MultiJoin():  # A join or a function may make more of them.
             return None
         case TableJoin() if operator.as_of is None:  # An event finds all rows with its key.
             return None

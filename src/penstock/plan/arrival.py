@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -51,7 +51,7 @@ def heeds_order(operator: Operator) -> bool:
             return operator.slack is not None
         case Source() | Select() | Project() | Map() | TableJoin() | Union() | Instrument() | Sink():
             return False
-        case Aggregate() | Distinct() | Top() | Join() | MultiJoin():
+        case Aggregate() | Distinct() | Top() | Joined() | MultiJoin():
             return False
         case _:
             raise unknown(operator, "whether it heeds the order of events")

@@ -6,7 +6,7 @@ from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -38,7 +38,7 @@ def passes_at_once(operator: Operator) -> bool:
             Source() | Select() | Project() | Map() | TableJoin() | Union() | Pace() | Instrument() | Bucket() | Sink()
         ):
             return True
-        case Aggregate() | Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
+        case Aggregate() | Distinct() | OrderBy() | Limit() | Top() | Joined() | MultiJoin():
             return False
         case _:
             raise unknown(operator, "whether events pass it at once")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join, JoinKind, Taken
+from penstock.operators.join.operator import PADDED, Joined, Taken
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -31,16 +31,6 @@ from penstock.plan.promise import Domain
 
 #: Attribute → the list of all its values.
 Domains = Mapping[str, Restriction]
-
-#: The inputs of a join whose attributes may be padded with nulls.
-_PADDED: dict[JoinKind, frozenset[int]] = {
-    "inner": frozenset(),
-    "left": frozenset({1}),
-    "right": frozenset({0}),
-    "full": frozenset({0, 1}),
-    "semi": frozenset({1}),
-    "anti": frozenset({1}),
-}
 
 
 def domains(operator: Operator) -> dict[str, Restriction]:
@@ -82,8 +72,8 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
         case Union() | Pace():
             common = [n for n in below[0] if all(n in b for b in below)]
             return {n: _either([b[n] for b in below]) for n in common}
-        case Join():
-            return _taken(operator.columns, below, _PADDED[operator.how])
+        case Joined():
+            return _taken(operator.columns, below, PADDED[operator.how])
         case MultiJoin():
             return _taken(operator.columns, below, frozenset())
         case _:

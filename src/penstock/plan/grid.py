@@ -13,7 +13,7 @@ from math import gcd
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -88,7 +88,7 @@ def _behind(operator: Operator, below: Sequence[Grids]) -> dict[str, Grid]:
             return {n: below[0][n] for n in operator.keys if n in below[0]}
         case Union() | Pace():
             return {n: _both(b[n] for b in below) for n in below[0] if all(n in b for b in below)}
-        case Join() | MultiJoin():
+        case Joined() | MultiJoin():
             return {
                 c.name: _both(below[side][n] for side, n in c.origins)
                 for c in operator.columns

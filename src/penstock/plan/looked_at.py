@@ -17,6 +17,7 @@ from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.top.operator import Top
@@ -86,7 +87,7 @@ def _reads(operator: Operator, port: int, wanted: frozenset[str]) -> set[str]:
             return set(operator.reads)
         case Aggregate():
             return {*operator.keys, *(c for a in operator.aggregations for c in a.columns)}
-        case Join(rows=None):
+        case Join():
             read = {pair[port] for pair in operator.keys}
             read |= {a for column in operator.columns for side, a in column.origins if side == port}
             if operator.band is not None:
@@ -100,7 +101,7 @@ def _reads(operator: Operator, port: int, wanted: frozenset[str]) -> set[str]:
             return read if time is None else read | {time}
         case Union():
             return set(wanted)
-        case Map() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Join() | Sink():
+        case Map() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | RowsJoin() | Sink():
             return set(operator.inputs[port].schema.names)
         case _:
             raise unknown(operator, "which attributes it looks at")

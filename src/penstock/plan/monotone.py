@@ -18,7 +18,7 @@ from sqlglot import exp
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -109,7 +109,7 @@ def is_never_negative(operator: Operator, name: str) -> bool:
             return name in operator.keeps and is_never_negative(operator.inputs[0], name)
         case Union() | Pace():
             return all(is_never_negative(i, name) for i in operator.inputs)
-        case Join() | MultiJoin():
+        case Joined() | MultiJoin():
             (column,) = (c for c in operator.columns if c.name == name)
             return all(is_never_negative(operator.inputs[side], origin) for side, origin in column.origins)
         case Aggregate():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -46,7 +46,7 @@ def window_behind(operator: Operator, name: str) -> TimeWindow | None:
                 return None
             case Select() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Bucket() | Aggregate():
                 pass
-            case Source() | Map() | TableJoin() | Union() | Pace() | Join() | MultiJoin() | Sink():
+            case Source() | Map() | TableJoin() | Union() | Pace() | Joined() | MultiJoin() | Sink():
                 return None
             case _:
                 raise unknown(operator, "which window an attribute is the label of")

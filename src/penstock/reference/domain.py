@@ -8,7 +8,7 @@ from typing import Any
 from penstock.operators.aggregate import operator as aggregate_operator
 from penstock.operators.distinct import operator as distinct_operator
 from penstock.operators.instrument import operator as instrument_operator
-from penstock.operators.join.operator import Join, Taken
+from penstock.operators.join.operator import Joined, Taken
 from penstock.operators.limit import operator as limit_operator
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map import operator as map_operator
@@ -66,7 +66,7 @@ def _behind(node: Operator, below: Sequence[Domains]) -> dict[str, tuple[Any, ..
         case union_operator.Union() | pace_operator.Pace():
             shared = [name for name in below[0] if all(name in b for b in below)]
             return {name: tuple(dict.fromkeys(v for b in below for v in b[name])) for name in shared}
-        case Join():
+        case Joined():
             return _behind_join(node.columns, below, _ALWAYS[node.how])
         case MultiJoin():
             return _behind_join(node.columns, below, set(range(len(below))))

@@ -7,7 +7,7 @@ from math import gcd
 from penstock.operators.aggregate import operator as aggregate_operator
 from penstock.operators.distinct import operator as distinct_operator
 from penstock.operators.instrument import operator as instrument_operator
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit import operator as limit_operator
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map import operator as map_operator
@@ -48,7 +48,7 @@ def grid_of(node: Operator, attribute: str) -> tuple[int, int]:
             origins = [(0, attribute)] if attribute in node.keeps else []
         case aggregate_operator.Aggregate():
             origins = [(0, attribute)] if attribute in node.keys else []
-        case Join() | MultiJoin():
+        case Joined() | MultiJoin():
             origins = next(list(c.origins) for c in node.columns if c.name == attribute)
         case (
             select_operator.Select()
