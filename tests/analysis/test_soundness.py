@@ -45,10 +45,10 @@ from penstock.engine.settings import Settings
 from penstock.engine.sink import memory
 from penstock.engine.sink.target import FileTarget
 from penstock.operators.join import reference as joins
-from penstock.operators.join.operator import Join
 from penstock.operators.landmark_aggregate.reference import LandmarkAggregate as Landmarks
 from penstock.operators.multijoin import reference as multijoin
 from penstock.operators.pace.operator import Pace
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.operators.source.scheme import Unknown, scheme_of
@@ -212,7 +212,7 @@ def claims(query: Query) -> Iterator[Claim]:
     generous: set[str] = set()
     growing: set[str] = set()
     for node, finding in zip(query.plan.nodes, check(query.plan).findings, strict=True):
-        of_rows = isinstance(node.operator, Join) and node.operator.rows is not None
+        of_rows = isinstance(node.operator, RowsJoin)
         starved = not held_back.isdisjoint(node.inputs)
         if starved or finding.output == "held back" or finding.unsure:
             held_back.add(node.id)

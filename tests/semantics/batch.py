@@ -18,6 +18,7 @@ from penstock.operators.join.operator import Join
 from penstock.operators.map.operator import Map
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -176,7 +177,7 @@ def has_batch_answer(case: Case) -> bool:
     """
     operators = [n.operator for n in case.stream().plan]
     windows = [o.window for o in operators if isinstance(o, Bucket)]
-    if any(isinstance(w, CountWindow) for w in windows) or any(isinstance(o, Join) and o.rows for o in operators):
+    if any(isinstance(w, CountWindow) for w in windows) or any(isinstance(o, RowsJoin) for o in operators):
         return False
     plain = all(isinstance(o, Source | Bucket | Aggregate | Sink) for o in operators)
     spoken = any(f.in_band for f in case.feeds)

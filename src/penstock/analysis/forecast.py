@@ -24,6 +24,7 @@ from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -131,7 +132,7 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
             case Top() as t:
                 needed = awaited(t)
                 lines = (_said("groups", _described(below[0], t.per, domains(t.inputs[0])), needed),)
-            case Join() as j if j.times is not None and j.rows is not None:
+            case RowsJoin() as j:
                 lines = _rows_join_lines(j, below)
             case Join() | MultiJoin() as j:
                 lines = _join_lines(j, below, node.inputs)
@@ -187,7 +188,7 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return _least(_met(below))
         case Pace():
             return _least([Form(((operator.on, "up to"),)), *_met(below)])
-        case Join() if operator.rows is not None:
+        case RowsJoin():
             return _behind_rows_join(operator, below)
         case Join() | MultiJoin():
             return _behind_join(operator, below)
@@ -369,14 +370,12 @@ def _join_lines(operator: Join | MultiJoin, below: Sequence[Forms], inputs: Sequ
     return tuple(lines)
 
 
-def _frontiers(operator: Join, below: Sequence[Forms]) -> list[list[Form]]:
-    assert operator.times is not None
+def _frontiers(operator: RowsJoin, below: Sequence[Forms]) -> list[list[Form]]:
     wanted = [{operator.times[k]: "up to"} for k in (0, 1)]
     return [[f for f in below[k] if f.open or f.ends or f.attributes == wanted[k]] for k in (0, 1)]
 
 
-def _behind_rows_join(operator: Join, below: Sequence[Forms]) -> Forms:
-    assert operator.times is not None
+def _behind_rows_join(operator: RowsJoin, below: Sequence[Forms]) -> Forms:
     both = _frontiers(operator, below)
     found = []
     if all(any(f.ends for f in side) for side in both):
@@ -387,8 +386,7 @@ def _behind_rows_join(operator: Join, below: Sequence[Forms]) -> Forms:
     return tuple(found)
 
 
-def _rows_join_lines(operator: Join, below: Sequence[Forms]) -> tuple[str, ...]:
-    assert operator.times is not None
+def _rows_join_lines(operator: RowsJoin, below: Sequence[Forms]) -> tuple[str, ...]:
     both = _frontiers(operator, below)
     for k, name in enumerate(("left", "right")):
         if not any(f.releases for f in both[k]):

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import UserError, did_you_mean
-from penstock.operators.join.operator import KINDS, Band, Join, JoinKind, Taken
+from penstock.operators.join.operator import KINDS, Band, Join, Joined, JoinKind, Taken
 from penstock.operators.rows_join.operator import RowsJoin
 from penstock.pattern.duration import parse_duration
 from penstock.pattern.schema import Attribute, Schema
@@ -40,7 +40,7 @@ def join_operator(
     null_safe: bool = False,
     thrifty: bool = False,
     impatient: bool = False,
-) -> Join:
+) -> Joined:
     """The join of two operators, checked; `Stream.join` explains the arguments."""
     if not suffix:
         raise UserError(
@@ -72,21 +72,18 @@ def join_operator(
         residual = Expression.predicate(where, joint, where="join")
     columns = output_columns(left.schema, right.schema, keys, kind, names)
     schema = _output_schema(left.schema, right.schema, columns, kind)
-    return (Join if counted is None else RowsJoin)(
-        (left, right),
-        schema,
-        how=kind,
-        keys=keys,
-        columns=columns,
-        band=band,
-        rows=counted,
-        times=times if counted is not None else None,
-        residual=residual,
-        pair=pair,
-        null_safe=null_safe,
-        thrifty=thrifty,
-        impatient=impatient,
-    )
+    shared: dict[str, Any] = {
+        "how": kind,
+        "keys": keys,
+        "columns": columns,
+        "residual": residual,
+        "pair": pair,
+        "null_safe": null_safe,
+        "impatient": impatient,
+    }
+    if counted is not None and times is not None:
+        return RowsJoin((left, right), schema, rows=counted, times=times, **shared)
+    return Join((left, right), schema, band=band, thrifty=thrifty, **shared)
 
 
 def key_pairs(left: Schema, right: Schema, on: On) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,7 @@ from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -34,7 +35,7 @@ def held_for(operator: Operator) -> dict[str, Any] | None:
     {'kind': 'distinct'}
     """
     match operator:
-        case Join(rows=None) | MultiJoin():
+        case Join() | MultiJoin():
             meeting = meeting_of(operator)
             return {
                 "kind": "join",
@@ -42,9 +43,9 @@ def held_for(operator: Operator) -> dict[str, Any] | None:
                 "times": [s.time for s in meeting.sides],
                 "reach": {f"{a},{b}": list(reach) for (a, b), reach in meeting.reach.items()},
             }
-        case Join():
+        case RowsJoin():
             keys = [[a for a, _ in operator.keys], [b for _, b in operator.keys]]
-            return {"kind": "join", "keys": keys, "times": list(operator.times or ()), "reach": {}}
+            return {"kind": "join", "keys": keys, "times": list(operator.times), "reach": {}}
         case Aggregate() | Top():
             below = operator.inputs[0]
             grouping = operator.keys if isinstance(operator, Aggregate) else operator.per

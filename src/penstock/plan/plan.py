@@ -17,7 +17,7 @@ from penstock.errors import UserError
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join, Taken
+from penstock.operators.join.operator import Joined, Taken
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -155,7 +155,7 @@ def definition(operator: Operator) -> str:
             return operator.detail
         case Union():
             return f"union of {len(operator.inputs)}"
-        case Join():
+        case Joined():
             nulls = "; nulls are alike" if operator.null_safe else ""
             return f"{operator.meaning}; {_origins(operator.columns, ('left', 'right'))}{nulls}"
         case MultiJoin():

@@ -38,6 +38,7 @@ from penstock.operators.pace import operator as pace_operator
 from penstock.operators.pace.reference import Pace
 from penstock.operators.project import operator as project_operator
 from penstock.operators.project.reference import Project
+from penstock.operators.rows_join import operator as rows_join_operator
 from penstock.operators.rows_join.reference import RowsJoin
 from penstock.operators.select import operator as select_operator
 from penstock.operators.select.reference import Select
@@ -323,7 +324,9 @@ class Run:
             case top_operator.Top() as top:
                 return Top(top)
             case join_operator.Join() as joined:
-                return Join(joined) if joined.rows is None else RowsJoin(joined)
+                return Join(joined)
+            case rows_join_operator.RowsJoin() as joined:
+                return RowsJoin(joined)
             case multijoin_operator.MultiJoin() as joined:
                 return MultiJoin(joined)
             case table.TableJoin() as found:

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import penstock.operators.rows_join.kernel as rows_join_module
 from penstock.builder.combine import join_operator
 from penstock.kernels.stateful import DEAD, Held, Orders, Step
-from penstock.operators.join.operator import KINDS, Join
+from penstock.operators.join.operator import KINDS
 from penstock.operators.rows_join.kernel import RowsJoinKernel
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
@@ -33,8 +34,10 @@ Limits = tuple[int | None, int | None]
 
 
 @cache  # Reading a predicate takes longer than an epoch here.
-def _join(how: str, rows: Limits, where: str | None, null_safe: bool) -> Join:
-    return join_operator(Source((), LEFT), Source((), RIGHT), "k", how, rows=rows, where=where, null_safe=null_safe)
+def _join(how: str, rows: Limits, where: str | None, null_safe: bool) -> RowsJoin:
+    made = join_operator(Source((), LEFT), Source((), RIGHT), "k", how, rows=rows, where=where, null_safe=null_safe)
+    assert isinstance(made, RowsJoin)
+    return made
 
 
 class Bench:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -60,7 +60,7 @@ def _collect(pipeline: Pipeline, node_id: str, wanted: set[str]) -> bool:
                 wanted |= node.operator.reads
             case Aggregate():
                 wanted |= set(pipeline.exchanges[node.id].kernel.needed)
-            case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
+            case Distinct() | OrderBy() | Limit() | Top() | Joined() | MultiJoin():
                 for port, name in enumerate(node.inputs):
                     brought = pipeline.keepers[node.id].kernel.needed[port]
                     if name == node_id and brought is None:

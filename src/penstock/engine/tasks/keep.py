@@ -18,7 +18,7 @@ from penstock.kernels.fold import matching
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 from penstock.operators.impute.kernel import QueueKernel, shares
 from penstock.operators.join.kernel import JoinKernel
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Joined
 from penstock.operators.multijoin.kernel import MultiJoinKernel
 from penstock.operators.rows_join.kernel import RowsJoinKernel
 from penstock.pattern.feedback import Feedback, Intent
@@ -92,7 +92,7 @@ def step_bucket(
     return step.output if step.output.num_rows else None
 
 
-def pair_schema(join: Join) -> Schema:
+def pair_schema(join: Joined) -> Schema:
     """The attributes of a pair of events, under the names a residual predicate knows them by."""
     return Schema(tuple(Attribute(n, join.inputs[side].schema.type_of(a)) for side, a, n in join.pair))
 

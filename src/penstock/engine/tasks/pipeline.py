@@ -30,7 +30,7 @@ from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import Join, Joined
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.kernel import LookupKernel, deepest, registered
 from penstock.operators.lookup.operator import TableJoin
@@ -40,6 +40,7 @@ from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -258,7 +259,7 @@ class Pipeline:
                 tried = self.exchanges[node.id].kernel.tried
             case Map() | TableJoin() | Union() | Pace() | Instrument() | Sink():
                 tried = ()
-            case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
+            case Distinct() | OrderBy() | Limit() | Top() | Joined() | MultiJoin():
                 tried = ()
             case other:
                 raise unknown(other, "which of its expressions can fail")
@@ -353,7 +354,7 @@ class Pipeline:
                     self._push(node, EVERYTHING, apply_function(operator, node.id, rows), out)
             case Aggregate():
                 self._rest_at(node, sql, base, out)
-            case Distinct() | OrderBy() | Limit() | Top() | Join() | MultiJoin():
+            case Distinct() | OrderBy() | Limit() | Top() | Joined() | MultiJoin():
                 for port, name in enumerate(node.inputs):
                     if name == below.id:
                         self._rest_at_port(node, port, below, sql, base, out)
@@ -423,7 +424,7 @@ def _null(expression: Expression) -> str:
 
 def _impatience(node: Node) -> tuple[tuple[tuple[str, ...], ...], tuple[Schema, ...]]:
     operator = node.operator
-    if not isinstance(operator, Join) or not operator.impatient:
+    if not isinstance(operator, Joined) or not operator.impatient:
         return (), ()
     left, right = zip(*operator.keys, strict=True)
     return (left, right), tuple(i.schema for i in operator.inputs)
@@ -452,11 +453,11 @@ def stateful_kernel(node: Node) -> Stateful | None:
             from penstock.operators.impute.kernel import QueueKernel
 
             return QueueKernel(node.operator, node.id)
-        case Join(rows=None):
+        case Join():
             from penstock.operators.join.kernel import JoinKernel
 
             return JoinKernel(node.operator, node.id)
-        case Join():
+        case RowsJoin():
             from penstock.operators.rows_join.kernel import RowsJoinKernel
 
             return RowsJoinKernel(node.operator, node.id)

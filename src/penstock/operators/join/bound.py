@@ -7,23 +7,20 @@ slowest decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.contract.flow import Tags
 from penstock.contract.rates import Arrivals, Pace, Term, Untold, soonest, step_of
 from penstock.contract.size import HASH, Bound, said, widths
 from penstock.operators.join.meeting import Meeting, meeting_of
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import LONELY, Join, Joined
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.plan.domain import domains_behind
 
-#: The inputs of each kind of join whose rows may come out unmatched, so that results wait for them to leave.
-_PRESERVED: Mapping[str, tuple[int, ...]] = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
-
 
 @dataclass(frozen=True)
-class _Stay:
+class Stay:
     """How long rows of one input stay, in ticks after their moments."""
 
     term: Term
@@ -43,56 +40,16 @@ def bound_join(operator: Join, below: Sequence[Pace], epoch: int | None) -> tupl
     >>> found.rows, found.late, found.why
     (162, '25 ticks', 'left: 2 a tick for 25 ticks; right: 2 a tick for 25 ticks')
     """
-    bound, stays = _bound(operator, below, ("left", "right"), epoch)
-    waits = [stays[k].term.ticks for k in _PRESERVED.get(operator.how, ())]
+    bound, stays = bound_sides(operator, below, epoch)
+    waits = [stays[k].term.ticks for k in LONELY[operator.how]]
     late = None if None in waits else max((t for t in waits if t is not None), default=0)
-    return replace(bound, delay=late), _behind(operator, below, stays)
+    return replace(bound, delay=late), pace_behind(operator, below, stays)
 
 
-def bound_multijoin(operator: MultiJoin, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, Pace]:
-    """All inputs together; results appear at once."""
-    bound, stays = _bound(operator, below, [f"input {k + 1}" for k in range(len(below))], epoch)
-    return replace(bound, delay=0), _behind(operator, below, stays)
-
-
-def bound_rows_join(operator: Join, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, Pace]:
-    """Rows that wait for their place until both times have passed, and the last n of each key."""
-    assert operator.rows is not None and operator.times is not None
-    terms = [p.on([t]).get(frozenset({(t, "+")}), Term(None)) for p, t in zip(below, operator.times, strict=True)]
-    known = [t.ticks for t in terms if t.ticks is not None]
-    slowest = max(known) if len(known) == 2 else None
-    rows: int | None = 0
-    size: int | None = 0
-    lacks = [t.lacks for t in terms if t.lacks]
-    why: list[str] = []
-    for k, (pace, name, limit) in enumerate(zip(below, ("left", "right"), operator.rows, strict=True)):
-        keys = pace.together(pair[k] for pair in operator.keys)
-        waiting = None if slowest is None else pace.held(slowest, epoch)
-        if waiting is None and pace.rate is None:
-            lacks.append(pace.lacks)
-        if keys is None or limit is None:
-            lacks += [f"{_owner(pace)}.expect(keys={{'{operator.keys[0][k]}': …}})"] if limit is not None else []
-        if keys is None or limit is None or waiting is None or rows is None:
-            rows = size = None
-            continue
-        why.append(f"{name}: {keys:,} keys × {limit:,} rows, {waiting:,} waiting")
-        kept = keys * limit + waiting
-        width = widths(operator.inputs[k].schema.arrow, HASH)
-        size = None if size is None or width is None else size + kept * width
-        rows += kept
-    rate = None
-    if below[0].rate is not None and below[1].rate is not None and None not in operator.rows:
-        n, m = (limit or 0 for limit in operator.rows)
-        rate = below[0].rate.times(max(1, m)) + below[1].rate.times(max(1, n))
-    bound = Bound(rows, rows, size, slowest, lacks=_each(lacks), why="; ".join(why))
-    return bound, replace(_joined(operator, below), rate=rate)
-
-
-def _bound(
-    operator: Join | MultiJoin, below: Sequence[Pace], names: Sequence[str], epoch: int | None
-) -> tuple[Bound, list[_Stay]]:
+def bound_sides(operator: Join | MultiJoin, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, list[Stay]]:
+    """The rows of all inputs together, and how long those of each stay."""
     meeting = meeting_of(operator)
-    stays: list[_Stay] = []
+    stays: list[Stay] = []
     lacks: list[str] = []
     why: list[str] = []
     size: int | None = 0
@@ -101,17 +58,17 @@ def _bound(
         unknown = next((t for t in others if t.ticks is None), None)
         term = unknown or max(others, key=lambda t: t.ticks or 0)
         rows = None if term.ticks is None else pace.held(term.ticks, epoch)
-        stays.append(_Stay(term, rows))
+        stays.append(Stay(term, rows))
         if rows is None or term.ticks is None:
             lacks += [term.lacks] if term.ticks is None else [pace.lacks]
             continue
-        why.append(f"{names[k]}: {said(pace, term.ticks)}")
+        why.append(f"{operator.side_names[k]}: {said(pace, term.ticks)}")
         stored = _stored(operator, meeting, k)
         width = widths([f for f in operator.inputs[k].schema.arrow if f.name in stored], HASH)
         size = None if size is None or width is None else size + rows * width
     counts = [s.rows for s in stays]
     if any(c is None for c in counts):
-        return Bound(None, None, None, None, lacks=_each(lacks)), stays
+        return Bound(None, None, None, None, lacks=each_once(lacks)), stays
     total = sum(c for c in counts if c is not None)
     return Bound(total, total, size, None, why="; ".join(why)), stays
 
@@ -152,12 +109,12 @@ def _stored(operator: Join | MultiJoin, meeting: Meeting, k: int) -> set[str]:
 # --- what flows on ----------------------------------------------------------------------------------------------------
 
 
-def _behind(operator: Join | MultiJoin, below: Sequence[Pace], stays: Sequence[_Stay]) -> Pace:
+def pace_behind(operator: Join | MultiJoin, below: Sequence[Pace], stays: Sequence[Stay]) -> Pace:
     """Results, each with the moment of its row of one input; spoken of once that has been, and has left.
 
     How many there are is known only where each such row has at most one partner in the others.
     """
-    pace = _joined(operator, below)
+    pace = pace_of_any(operator, below)
     lead, single = _leading(operator, below)
     side = meeting_of(operator).sides[lead]
     mine = below[lead]
@@ -200,7 +157,7 @@ def _leading(operator: Join | MultiJoin, below: Sequence[Pace]) -> tuple[int, bo
     return fixed or 0, False
 
 
-def _joined(operator: Join | MultiJoin, below: Sequence[Pace]) -> Pace:
+def pace_of_any(operator: Joined | MultiJoin, below: Sequence[Pace]) -> Pace:
     """What holds of results in any case."""
     clocks = {p.clock for p in below}
     values: dict[str, int] = {}
@@ -224,9 +181,6 @@ def _summed(rates: Sequence[Arrivals | None]) -> Arrivals | None:
     return sum(known[1:], known[0]) if len(known) == len(rates) else None
 
 
-def _each(lacks: Sequence[str]) -> tuple[str, ...]:
+def each_once(lacks: Sequence[str]) -> tuple[str, ...]:
+    """What is lacking, named once."""
     return tuple(dict.fromkeys(x for x in lacks if x))
-
-
-def _owner(pace: Pace) -> str:
-    return " and ".join(sorted(pace.sources)) or "the stream"

@@ -8,7 +8,7 @@ together with those that settle its rows, lifted to the output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -30,14 +30,9 @@ from penstock.contract.flow import (
 from penstock.contract.report import Output, State
 from penstock.contract.template import Class
 from penstock.operators.join.meeting import Meeting, meeting_of
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import LONELY, PADDED, Join, Joined
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.plan.domain import domains_behind
-
-#: The inputs of each kind of join whose rows may come out unmatched, so that results wait for them to be settled.
-_PRESERVED: Mapping[str, tuple[int, ...]] = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
-#: The inputs whose attributes are null in such results.
-_PADDED: Mapping[str, tuple[int, ...]] = {"left": (1,), "right": (0,), "full": (0, 1)}
 
 
 def judge_join(operator: Join, below: Sequence[Flow]) -> Verdict:
@@ -45,110 +40,20 @@ def judge_join(operator: Join, below: Sequence[Flow]) -> Verdict:
 
     In1 = {[[J:c, L:-]]} or {[[W:+, …]]}, In2 likewise, in any mix of classes over J.
     """
-    return _judge(operator, below, ["left", "right"], _PRESERVED.get(operator.how, ()), _PADDED.get(operator.how, ()))
+    return judge_sides(operator, below, LONELY[operator.how], PADDED[operator.how])
 
 
-def judge_multijoin(operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
-    """Every input needs all others: In_i = {[[J_i:c, …]]} or {[[W_i:+, …]]} for all i; results at once."""
-    return _judge(operator, below, [f"input {k + 1}" for k in range(len(below))], (), ())
-
-
-def judge_rows_join(operator: Join, below: Sequence[Flow]) -> Verdict:
-    """In1 = {[[T1:+]]}, In2 = {[[T2:+]]}: events take their places in order of time; Out = {[[T1:+, T2:+]]}.
-
-    The last rows of each key stay for partners to come, so there must be finitely many keys and a limit of rows, or
-    keys must end in both inputs. Results of unmatched rows wait for newer ones that displace them, or for that end.
-    """
-    assert operator.times is not None and operator.rows is not None
-    names = [_called(side, flow) for side, flow in zip(("left", "right"), below, strict=True)]
-    ready: list[dict[Tags, frozenset[str]]] = []
-    why: list[str] = []
-    needs: list[str] = []
-    state: State = "bounded"
-    output: Output = "complete"
-    for time, flow, name in zip(operator.times, below, names, strict=True):
-        up_to: Tags = frozenset({(time, "+")})
-        ready.append({t: a for t, a in flow.promised.items() if t == up_to})
-        if ready[-1]:
-            continue
-        if flow.open:
-            state = "as the data says" if state == "bounded" else state
-            output = "as the data says"
-            why.append(f"rows take their places on what the data says in {name}")
-        else:
-            state = "unbounded"
-            why.append(f"rows wait for ever: nothing of {name} promises `{time}` alone (there arrives: {flow.words})")
-            needs += [w.replace(": each value", " up to") for w in flow.wanted([time])]
-    if not why:
-        why.append(
-            "rows take their places on " + " and ".join(f"{n} `{t} up to`" for n, t in zip(names, operator.times))
-        )
-    held = state == "unbounded"
-    kept = _PRESERVED.get(operator.how, ())
-    over = _over(operator, below)
-    if over is not None:
-        why.append(f"rows of a key leave when it has ended in both: {over[0]}")
-    for k, (flow, name, limit) in enumerate(zip(below, names, operator.rows, strict=True)):
-        if over is not None:
-            break
-        keys = [pair[k] for pair in operator.keys]
-        endless = [key for key in keys if key not in flow.finite]
-        if limit is None:
-            why.append(f"all rows of {name} stay: rows= sets no limit for them")
-            needs.append(f"a limit for {name}: rows=(n, m)")
-        elif endless:
-            said = " and ".join(f"`{key}`" for key in endless)
-            why.append(f"the last {limit:,} rows of each {said} of {name} stay for ever")
-            needs.append(f'all values of {said} in {name}: ps.Punctuate.values("{endless[0]}", […])')
-        if limit is None or endless:
-            state = "unbounded"
-            # The last rows of a key that has no more events are displaced by nothing.
-            held = held or k in kept
-    assumed = frozenset().union(*(a for side in ready for a in side.values()))
-    if over is not None:
-        assumed |= over[1]
-    elif kept:
-        assumed |= {"every key goes on having events: unmatched rows leave when newer ones displace them"}
-    lifted = [next((c.name for c in operator.columns if (k, operator.times[k]) in c.origins), None) for k in (0, 1)]
-    promised: dict[Tags, frozenset[str]] = {}
-    if operator.how == "inner" and all(ready) and lifted[0] is not None and lifted[1] is not None:
-        promised = {frozenset({(lifted[0], "+"), (lifted[1], "+")}): assumed}
-    flow = _behind(operator, below, promised, any(f.open for f in below) and not held)
-    useful = tuple(enumerate(operator.times))
-    safe = state != "unbounded" and not held
-    return Verdict(
-        state,
-        "held back" if held else output if state == "unbounded" else "complete",
-        flow,
-        tuple(why),
-        tuple(dict.fromkeys(needs)),
-        tuple(sorted(assumed)) if safe else (),
-        useful,
-    )
-
-
-def _over(operator: Join, below: Sequence[Flow]) -> tuple[str, frozenset[str]] | None:
-    """A key attribute whose values end in both inputs, in words, and what that assumes."""
-    left, right = below
-    for a, b in operator.keys:
-        mine, its = (f.promised.get(frozenset({(n, "#")})) for f, n in ((left, a), (right, b)))
-        if mine is not None and its is not None:
-            said = f"`{a}: each value`" if a == b else f"`{a}: each value` and `{b}: each value`"
-            return said, mine | its | also_ends(left, a, right, b) | also_ends(right, b, left, a)
-    return None
-
-
-def _judge(
-    operator: Join | MultiJoin,
-    below: Sequence[Flow],
-    names: Sequence[str],
-    preserved: Sequence[int],
-    padded: Sequence[int],
+def judge_sides(
+    operator: Join | MultiJoin, below: Sequence[Flow], preserved: Sequence[int] = (), padded: Collection[int] = ()
 ) -> Verdict:
+    """The general form, for a join of any number of inputs.
+
+    Rows of the `preserved` come out even without a partner, and those of the `padded` may be missing in results.
+    """
     meeting = meeting_of(operator)
     ports = range(len(below))
-    called = [_called(name, flow) for name, flow in zip(names, below, strict=True)]
-    rows = [_called(f"{name} rows", flow) for name, flow in zip(names, below, strict=True)]
+    inputs = [called(name, flow) for name, flow in zip(operator.side_names, below, strict=True)]
+    rows = [called(f"{name} rows", flow) for name, flow in zip(operator.side_names, below, strict=True)]
     # settling[k][h]: templates of h that settle rows of k, in the attributes of k.
     nulls = isinstance(operator, Join) and operator.null_safe
     settling = {(k, h): _translated(meeting, below, h, k, nulls) for k in ports for h in ports if h != k}
@@ -167,11 +72,11 @@ def _judge(
             wanted = _wanted(meeting, k, h)
             said = " or ".join(f"`{n}`" for n in wanted)
             arrives = below[h].words
-            why.append(f"{rows[k]} never leave: nothing of {called[h]} promises {said} (there arrives: {arrives})")
+            why.append(f"{rows[k]} never leave: nothing of {inputs[h]} promises {said} (there arrives: {arrives})")
             needs += [w for h in closed for w in below[h].wanted(_wanted(meeting, k, h))]
             continue
         parts = [
-            f"{called[h]} "
+            f"{inputs[h]} "
             + (below[h].any_of(_settling(meeting, below[h], h, k)) if settling[k, h] else "saying so in band")
             for h in others
         ]
@@ -208,7 +113,7 @@ def _judge(
     return Verdict(
         state,
         output,
-        _behind(operator, below, promised, speaking),
+        flow_behind(operator, below, promised, speaking),
         tuple(why),
         tuple(dict.fromkeys(needs)),
         tuple(dict.fromkeys(assumes)),
@@ -216,7 +121,8 @@ def _judge(
     )
 
 
-def _called(name: str, flow: Flow) -> str:
+def called(name: str, flow: Flow) -> str:
+    """An input by its place and, if it is known, its stream."""
     return f"{name} ({flow.name})" if flow.name else name
 
 
@@ -279,7 +185,7 @@ def _lifted(
     settled: Promised,
     k: int,
     preserved: Sequence[int],
-    padded: Sequence[int],
+    padded: Collection[int],
 ) -> dict[Tags, frozenset[str]]:
     """Templates behind the join that speak of attributes of input k.
 
@@ -313,9 +219,9 @@ def _lifted(
     return least(lifted)
 
 
-def _pads(operator: Join, ports: Sequence[int]) -> bool:
+def _pads(operator: Joined, ports: Sequence[int]) -> bool:
     """Whether a column that is taken from these inputs may be left null: a row has one input at least."""
-    padded = _PADDED.get(operator.how, ())
+    padded = PADDED[operator.how]
     return all(k in padded for k in ports) and len(set(ports)) < len(operator.inputs)
 
 
@@ -328,13 +234,14 @@ def _rises(flow: Flow, tags: Tags) -> bool:
     return how == "+" and (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t))
 
 
-def _behind(operator: Join | MultiJoin, below: Sequence[Flow], promised: Promised, speaking: bool) -> Flow:
+def flow_behind(operator: Joined | MultiJoin, below: Sequence[Flow], promised: Promised, speaking: bool) -> Flow:
+    """What flows behind a join that promises this; `speaking`: what the data says in band gets through."""
     origins: dict[str, tuple[Origin, ...]] = {}
     for column in operator.columns:
         known = [below[k].origins.get(n, ()) for k, n in column.origins]
         if all(known):
             origins[column.name] = tuple(dict.fromkeys(o for part in known for o in part))
-            if isinstance(operator, Join) and _pads(operator, [k for k, _ in column.origins]):
+            if isinstance(operator, Joined) and _pads(operator, [k for k, _ in column.origins]):
                 origins[column.name] = tuple(replace(o, padded=True) for o in origins[column.name])
     return Flow(
         operator.schema,

@@ -17,33 +17,28 @@ may be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from penstock.contract.flow import Flow, ordered
 from penstock.operators.join.meeting import Meeting, meeting_of, shift
-from penstock.operators.join.operator import Join, JoinKind, Taken
+from penstock.operators.join.operator import LONELY, Join, Joined, Taken
+from penstock.operators.join.thrift import SPARED
 from penstock.operators.multijoin.operator import MultiJoin
+from penstock.pattern.example import such, unwanted
+from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.fit import fitted
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.restriction import ANY, Restriction
+from penstock.pattern.restriction import ANY, Restriction, at_most, equal
 from penstock.plan.response import Response
+from penstock.plan.spec import Told
 
 #: An attribute of an input.
 Origin = tuple[int, str]
 
-#: The inputs whose events come out alone, padded with nulls or as they are, when they have no partner.
-LONELY: dict[JoinKind, tuple[int, ...]] = {
-    "inner": (),
-    "left": (0,),
-    "right": (1,),
-    "full": (0, 1),
-    "semi": (),
-    "anti": (0,),
-}
-
 
 @dataclass(frozen=True)
-class _Told:
+class Matching:
     """Which events of an input take part in matching results only; `exact`: and all that take part in any."""
 
     pattern: Pattern
@@ -65,60 +60,76 @@ def respond_join(operator: Join | MultiJoin, pattern: Pattern) -> Response:
     >>> sent("[3, 4, *, *]"), sent("[*, *, 50, *]"), sent("[*, *, 50, 50]")
     (['[*, 3, 4]', '[3, 4, *]'], ['[50, *, *]', 'nothing'], ['nothing', 'nothing'])
     """
-    knowing = _Knowing(operator)
-    sides = range(len(operator.inputs))
-    told = [knowing.told(side, pattern) for side in sides]
-    lonely = knowing.lonely
-    may_go = [
-        mine is not None and all(_is_exact(told[other]) for other in lonely if other != side)
-        for side, mine in enumerate(told)
-    ]
-    by_rows = isinstance(operator, Join) and operator.rows is not None
-    if by_rows and not (all(may_go) and all(knowing.speaks_of_keys(side, told[side]) for side in sides)):
-        # One event less among the last n of its key, and an older one is joined instead.
-        why = "one event less among the last rows lets an older one in, so only whole keys go"
-        return Response(output=True, inputs=(None,) * len(sides), send=((),) * len(sides), why=why)
-    guards = tuple(
-        t.pattern if t is not None and ok and not t.pattern.is_empty else None for t, ok in zip(told, may_go)
-    )
-    return Response(
-        # What one input tells exactly never gets as far as a result.
-        output=not any(ok and _is_exact(t) for t, ok in zip(told, may_go)),
-        inputs=guards,
-        send=tuple((g,) if g is not None else () for g in guards),
-        purge=any(g is not None for g in guards),
-        # Of whole keys of a join by rows some events may be withheld, and pairs come up that never were.
-        pinned=any(ok and any(other != side for other in lonely) for side, ok in enumerate(may_go)) or by_rows,
-        why=_why(operator, pattern, told, may_go),
-    )
+    return Knowing(operator, pattern).response
 
 
-def _is_exact(told: _Told | None) -> bool:
-    return told is not None and told.exact
+class Knowing:
+    """What each input of a join knows of the results that match a pattern."""
 
-
-class _Knowing:
-    """What each input of a join knows of results."""
-
-    def __init__(self, operator: Join | MultiJoin) -> None:
+    def __init__(self, operator: Joined | MultiJoin, pattern: Pattern) -> None:
+        self.operator, self.pattern = operator, pattern
         self.meeting: Meeting = meeting_of(operator)
         self.columns = {c.name: c for c in operator.columns}
-        self.lonely = LONELY[operator.how] if isinstance(operator, Join) else ()
+        self.lonely = LONELY[operator.how] if isinstance(operator, Joined) else ()
         self.equal = _classes([s.keys for s in self.meeting.sides])
+        #: By input, the events all of whose results match, None where it does not know all that is asked.
+        self.told = [self._told(side) for side in range(len(operator.inputs))]
+        self.may_go = [
+            mine is not None and all(_is_exact(self.told[other]) for other in self.lonely if other != side)
+            for side, mine in enumerate(self.told)
+        ]
 
-    def told(self, side: int, pattern: Pattern) -> _Told | None:
-        """The events of an input all of whose results match; None where it does not know all that is asked."""
+    @property
+    def response(self) -> Response:
+        """The most that may be done."""
+        each = list(zip(self.told, self.may_go, strict=True))
+        guards = tuple(t.pattern if t is not None and ok and not t.pattern.is_empty else None for t, ok in each)
+        return Response(
+            # What one input tells exactly never gets as far as a result.
+            output=not any(ok and _is_exact(t) for t, ok in each),
+            inputs=guards,
+            send=tuple((g,) if g is not None else () for g in guards),
+            purge=any(g is not None for g in guards),
+            pinned=any(ok and any(other != side for other in self.lonely) for side, ok in enumerate(self.may_go)),
+            why=self._why(),
+        )
+
+    @property
+    def speaks_of_whole_keys(self) -> bool:
+        """Whether on all sides just the events of some keys may go."""
+        described = (
+            t is not None and t.exact and t.pattern.describes(side.keys)
+            for t, side in zip(self.told, self.meeting.sides, strict=True)
+        )
+        return all(self.may_go) and all(described)
+
+    def _why(self) -> str:
+        if all(self.may_go):
+            return ""
+        names = ", ".join(f"'{n}'" for n in self.pattern.restricted)
+        if all(t is None for t in self.told):
+            return f"no input alone knows {names}"
+        if not any(self.may_go):
+            return f"{names}: without such events, events of the other input would come out alone"
+        kept = ", ".join(self._called(side) for side, ok in enumerate(self.may_go) if not ok)
+        return f"{names}: not for the {kept} to decide"
+
+    def _called(self, side: int) -> str:
+        name = self.operator.side_names[side]
+        return f"{name} input" if isinstance(self.operator, Joined) else name
+
+    def _told(self, side: int) -> Matching | None:
         schema = self.meeting.sides[side].schema
         found: dict[str, Restriction] = {}
         exact = True
-        for name in pattern.restricted:
-            known = self._known(side, self.columns[name], pattern[name])
+        for name in self.pattern.restricted:
+            known = self._known(side, self.columns[name], self.pattern[name])
             if known is None:
                 return None
             attribute, restriction, certain = known
             found[attribute] = found.get(attribute, ANY).intersect(fitted(restriction, schema.type_of(attribute)))
             exact &= certain
-        return _Told(Pattern.by_name(schema, found), exact)
+        return Matching(Pattern.by_name(schema, found), exact)
 
     def _known(self, side: int, column: Taken, restriction: Restriction) -> tuple[str, Restriction, bool] | None:
         members = self.equal.get(column.origins[0], frozenset(column.origins[:1]))
@@ -146,8 +157,9 @@ class _Knowing:
         moved = shift(restriction, reach, mine.unit)
         return None if moved is None else (mine.time, moved, False)
 
-    def speaks_of_keys(self, side: int, told: _Told | None) -> bool:
-        return told is not None and told.exact and told.pattern.describes(self.meeting.sides[side].keys)
+
+def _is_exact(told: Matching | None) -> bool:
+    return told is not None and told.exact
 
 
 def _classes(keys: Sequence[Sequence[str]]) -> dict[Origin, frozenset[Origin]]:
@@ -160,17 +172,24 @@ def _classes(keys: Sequence[Sequence[str]]) -> dict[Origin, frozenset[Origin]]:
     return found
 
 
-def _why(operator: Join | MultiJoin, pattern: Pattern, told: Sequence[_Told | None], may_go: Sequence[bool]) -> str:
-    if all(may_go):
-        return ""
-    names = ", ".join(f"'{n}'" for n in pattern.restricted)
-    if all(t is None for t in told):
-        return f"no input alone knows {names}"
-    if not any(may_go):
-        return f"{names}: without such events, events of the other input would come out alone"
-    kept = ", ".join(_called(operator, side) for side, ok in enumerate(may_go) if not ok)
-    return f"{names}: not for the {kept} to decide"
+# --- what a join tells its inputs -------------------------------------------------------------------------------------
 
 
-def _called(operator: Join | MultiJoin, side: int) -> str:
-    return ("left input", "right input")[side] if isinstance(operator, Join) else f"input {side + 1}"
+def issues_join(operator: Join, below: Sequence[Flow]) -> Iterator[Told]:
+    """A thrifty join tells one side what the other has ended and never had, an impatient one asks for what waits."""
+    for port, input in enumerate(operator.inputs):
+        keys = {pair[1 - port]: pair[port] for pair in operator.keys}
+        if operator.thrifty and port in SPARED[operator.how]:
+            other = below[1 - port]
+            told = [tags for tags in ordered(other.promised) if all(n in keys for n, _ in tags)]
+            for tags in told or ([frozenset({(n, "#") for n in keys})] if other.open else []):
+                ended = {keys[n]: equal if how == "#" else at_most for n, how in sorted(tags)}
+                yield Told(port, unwanted(input.schema, ended))
+        yield from wishes(operator, port)
+
+
+def wishes(operator: Joined, port: int) -> Iterator[Told]:
+    """What an impatient join asks one input for: partners, by the first attribute of the key."""
+    if operator.impatient:
+        wanted = such(operator.inputs[port].schema, {operator.keys[0][port]: equal})
+        yield Told(port, Feedback(Intent.DESIRED, wanted))

@@ -50,8 +50,6 @@ class JoinKernel:
     """
 
     def __init__(self, join: Join, operator_id: str, laziness: Laziness | None = None) -> None:
-        if join.rows is not None:
-            raise ValueError(f"{operator_id}: a join over the last rows of each key has a kernel of its own")
         self.join, self.operator_id = join, operator_id
         self.laziness = laziness or Laziness()
         #: Pairs on which the residual predicate fails: they do not match.

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from penstock.operators.join.operator import Join
+from penstock.operators.join.operator import PADDED, Join, Joined
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.pattern.fit import fitted
 from penstock.pattern.minimise import lists_values
@@ -111,20 +111,20 @@ class Meeting:
         return self.sides[k].time is not None and all(self.reach[k, h][1] is not None for h in others)
 
 
-def meeting_of(operator: Join | MultiJoin) -> Meeting:
+def meeting_of(operator: Joined | MultiJoin) -> Meeting:
     """What matters for meeting, from the definition of a join."""
     count = len(operator.inputs)
     schemas = [i.schema for i in operator.inputs]
-    if isinstance(operator, Join):
+    if isinstance(operator, Joined):
         keys: Sequence[tuple[str, ...]] = [tuple(a for a, _ in operator.keys), tuple(b for _, b in operator.keys)]
-        band = operator.band
+        band = operator.band if isinstance(operator, Join) else None
         times: Sequence[str | None] = [None, None] if band is None else [band.left, band.right]
         reach: dict[tuple[int, int], Reach] = {(0, 1): (None, None), (1, 0): (None, None)}
         if band is not None:
             reach[0, 1] = band.low, band.high
             reach[1, 0] = _minus(band.high), _minus(band.low)
-        padded = {"right": (0,), "left": (1,), "full": (0, 1)}.get(operator.how, ())
         silent = (1,) if operator.how in ("semi", "anti") else ()
+        padded = PADDED[operator.how].difference(silent)
     else:
         keys, times = operator.keys, operator.times
         reach = {
@@ -133,7 +133,7 @@ def meeting_of(operator: Join | MultiJoin) -> Meeting:
             for h in range(count)
             if k != h
         }
-        padded, silent = (), ()
+        padded, silent = frozenset(), ()
     sides = []
     for k in range(count):
         lifted = {a: c.name for c in operator.columns for port, a in c.origins if port == k}

@@ -8,6 +8,7 @@ when events arrive.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -56,45 +57,88 @@ class Taken:
     origins: tuple[tuple[int, str], ...]
 
 
+#: The inputs of each kind of join whose events come out alone, padded with nulls or as they are, when they have no
+#: partner: such results wait until no partner can come any more.
+LONELY: Mapping[JoinKind, tuple[int, ...]] = {
+    "inner": (),
+    "left": (0,),
+    "right": (1,),
+    "full": (0, 1),
+    "semi": (),
+    "anti": (0,),
+}
+
+
+#: The inputs that a result may be without, so that what would come from there is null, or is not there at all.
+PADDED: Mapping[JoinKind, frozenset[int]] = {
+    "inner": frozenset(),
+    "left": frozenset({1}),
+    "right": frozenset({0}),
+    "full": frozenset({0, 1}),
+    "semi": frozenset({1}),
+    "anti": frozenset({1}),
+}
+
+
 @dataclass(frozen=True, eq=False)
-class Join(Operator):
-    """Two inputs, joined on equal keys, within a band of time or the last rows of each key.
+class Joined(Operator):
+    """Two inputs, joined on equal keys: what `Join` and `RowsJoin` have in common.
 
     `keys` pairs attributes of left and right. With `null_safe`, null equals null (as intersect and difference want);
-    otherwise an event with a null key has no partner. With `rows` (n, m), in order of time and per key, a left event
-    joins the last m right events before it and a right event the last n left ones; None is no limit.
-    A `thrifty` join tells an input what finds no partner any more; an `impatient` one asks for partners of what waits.
+    otherwise an event with a null key has no partner. An `impatient` join asks for partners of what waits.
     `residual` is a predicate over the attributes of `pair`: all of the left, then all of the right under unique names.
     """
 
     how: JoinKind = field(kw_only=True)
     keys: tuple[tuple[str, str], ...] = field(kw_only=True)
     columns: tuple[Taken, ...] = field(kw_only=True)
-    band: Band | None = None
-    rows: tuple[int | None, int | None] | None = None
-    times: tuple[str, str] | None = None
     residual: Expression | None = None
     pair: tuple[tuple[int, str, str], ...] = ()
     null_safe: bool = False
     estimate: str = ""
-    thrifty: bool = False
     impatient: bool = False
 
     @property
+    def side_names(self) -> tuple[str, ...]:
+        """What people call its inputs."""
+        return ("left", "right")
+
+    @property
     def detail(self) -> str:
-        tells = [*(["thrifty"] if self.thrifty else []), *(["impatient"] if self.impatient else [])]
-        return "; ".join([self.meaning, *([self.estimate] if self.estimate else []), *tells])
+        return "; ".join([self.meaning, *([self.estimate] if self.estimate else []), *self.manners])
 
     @property
     def meaning(self) -> str:
         """What is joined, without what it is expected to cost."""
         on = " and ".join(a if a == b else f"{a} = {b}" for a, b in self.keys)
-        parts = [f"{self.how} on {on}"]
-        if self.band is not None:
-            parts.append(str(self.band))
-        if self.rows is not None:
-            left, right = self.rows
-            parts.append(f"last {left or 'all'} left and {right or 'all'} right rows of each key")
-        if self.residual is not None:
-            parts.append(self.residual.text)
-        return ", ".join(parts)
+        residual = "" if self.residual is None else self.residual.text
+        return ", ".join(part for part in (f"{self.how} on {on}", self.nearness, residual) if part)
+
+    @property
+    def nearness(self) -> str:
+        """Which events with its key an event joins; empty if all."""
+        return ""
+
+    @property
+    def manners(self) -> tuple[str, ...]:
+        """How it talks to its inputs; that decides no result."""
+        return ("impatient",) if self.impatient else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Joined):
+    """Two inputs, joined on equal keys, within a band of time.
+
+    A `thrifty` join tells an input what finds no partner any more.
+    """
+
+    band: Band | None = None
+    thrifty: bool = False
+
+    @property
+    def nearness(self) -> str:
+        return "" if self.band is None else str(self.band)
+
+    @property
+    def manners(self) -> tuple[str, ...]:
+        return (*(["thrifty"] if self.thrifty else []), *super().manners)

@@ -24,7 +24,7 @@ ALONE: dict[join.JoinKind, tuple[int, ...]] = {
 }
 
 
-def outlet(declared: join.Join, promised: list[Promises], held: Any) -> Outlet:
+def outlet(declared: join.Joined, promised: list[Promises], held: Any) -> Outlet:
     """What a join of two inputs may promise."""
     return Outlet(
         declared.schema,

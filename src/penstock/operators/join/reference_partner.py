@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.operators.join.operator import Join, Taken
+from penstock.operators.join.operator import Join, Joined, Taken
 from penstock.pattern.restriction import NOTHING, Restriction, between
 from penstock.pattern.schema import Schema
 from penstock.reference.failure import FAILURES, Note, ignore
@@ -41,8 +41,9 @@ class Held:
 class Partners:
     """The condition of a join of two inputs: equal keys, times in the band, and the residual predicate."""
 
-    def __init__(self, declared: Join) -> None:
+    def __init__(self, declared: Joined) -> None:
         self.declared = declared
+        self.band = declared.band if isinstance(declared, Join) else None
         self.schemas = tuple(i.schema for i in declared.inputs)
         self.keys = tuple(tuple(pair[side] for pair in declared.keys) for side in (0, 1))
         self.on_failure: Note = ignore
@@ -55,7 +56,7 @@ class Partners:
         for a, b in self.declared.keys:
             if identity(left[a]) != identity(right[b]) or (left[a] is None and not self.declared.null_safe):
                 return False
-        band = self.declared.band
+        band = self.band
         if band is not None:
             if left[band.left] is None or right[band.right] is None:
                 return False
@@ -80,7 +81,7 @@ class Partners:
         found: dict[str, list[Value | Restriction]] = {}
         for name, value in zip(self.keys[other], values):
             found.setdefault(name, []).append(Value(value))
-        band = self.declared.band
+        band = self.band
         if band is not None:
             mine, theirs = (band.left, band.right) if side == 0 else (band.right, band.left)
             if row[mine] is None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from penstock.plan.operator import Operator
-
-if TYPE_CHECKING:
-    pass
 from penstock.operators.join.operator import Taken
+from penstock.plan.operator import Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +22,11 @@ class MultiJoin(Operator):
     times: tuple[str | None, ...] = field(kw_only=True)
     windows: tuple[int | None, ...] = field(kw_only=True)
     estimate: str = ""
+
+    @property
+    def side_names(self) -> tuple[str, ...]:
+        """What people call its inputs."""
+        return tuple(f"input {k + 1}" for k in range(len(self.inputs)))
 
     @property
     def detail(self) -> str:

@@ -38,8 +38,8 @@ from penstock.kernels.hash import Hashes, hash_keys, is_exact
 from penstock.kernels.index import HASH, Mask, Positions, expand, order_of, pick, probe, whole
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
 from penstock.operators.distinct.kernel import Piece, alike, by_hash, counted, flags, ranks, span_of, tidied
-from penstock.operators.join.operator import Join
 from penstock.operators.order_by.kernel import sorting
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range
 
@@ -70,9 +70,7 @@ class RowsJoinKernel:
     [{'item': 7, 't': 2, 'price': 20, 'at': 3, 'asked': 15}]
     """
 
-    def __init__(self, join: Join, operator_id: str) -> None:
-        if join.rows is None or join.times is None:
-            raise ValueError(f"{operator_id}: not a join over the last rows of each key")
+    def __init__(self, join: RowsJoin, operator_id: str) -> None:
         self.join, self.operator_id = join, operator_id
         #: Pairs on which the residual predicate fails: they do not match.
         self.failed: list[Failed] = []

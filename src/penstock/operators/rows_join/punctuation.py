@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.operators.join.ended_keys import EndedKeys, Values, values_in
 from penstock.operators.join.meeting import meeting_of
-from penstock.operators.join.operator import Join
+from penstock.operators.rows_join.operator import RowsJoin
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import Range, one_of, restriction_from_json
@@ -25,8 +25,7 @@ from penstock.plan.orders import Answer, Orders
 class RowsJoinBehaviour(Behaviour):
     """Time lets events have their turn, ended keys let partners go."""
 
-    def __init__(self, operator: Join) -> None:
-        assert operator.times is not None
+    def __init__(self, operator: RowsJoin) -> None:
         self.operator, self.times = operator, operator.times
         self.schemas = [i.schema for i in operator.inputs]
         self.given = [PunctuationSet(s) for s in self.schemas]

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.errors import UserError
-from penstock.operators.join import operator as join
 from penstock.operators.join.reference import ALONE, outlet
 from penstock.operators.join.reference_partner import Held, Partners, joined, moments
+from penstock.operators.rows_join import operator
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction
 from penstock.reference.domain import domains
@@ -31,9 +30,7 @@ class RowsJoin:
     enough others have followed, or no event of the other side is left to meet it.
     """
 
-    def __init__(self, declared: join.Join) -> None:
-        if declared.rows is None or declared.times is None:
-            raise UserError("a join with windows of rows needs their sizes and the times", hint="join(…, rows=10)")
+    def __init__(self, declared: operator.RowsJoin) -> None:
         self.declared, self.rows, self.times = declared, declared.rows, declared.times
         self.partners = Partners(declared)
         self.waiting: list[Held] = []
