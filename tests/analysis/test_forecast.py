@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.analysis.explain import explain_mermaid, explain_text
 from penstock.analysis.forecast import Form, forecast, releases
 from penstock.analysis.propagate import Propagation
 from penstock.builder.stream import Stream
@@ -15,7 +16,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import less, one_of
 from penstock.pattern.schema import Schema
 from penstock.plan.orders import Answer
-from penstock.plan.plan import Plan, explain_mermaid, explain_text
+from penstock.plan.plan import Plan
 from penstock.plan.policy import Punctuate
 from penstock.plan.promise import InBand
 

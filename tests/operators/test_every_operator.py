@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pytest
+from penstock.analysis.total import total_behind
+from penstock.plan.held import held_for
+from penstock.plan.through import through
 
 import penstock as ps
 from penstock.analysis.bounds import bounds
@@ -21,7 +24,6 @@ from penstock.analysis.judge import weigh
 from penstock.analysis.probe import issues
 from penstock.analysis.propagate import Propagation, behaviour_of, hears
 from penstock.analysis.respond import respond
-from penstock.analysis.total import total_behind
 from penstock.builder.multiway import join
 from penstock.contract.flow import Verdict
 from penstock.engine.tables import prepare
@@ -38,12 +40,10 @@ from penstock.plan.arrival import heeds_order, order_matters
 from penstock.plan.at_once import comes_as_read, passes_at_once
 from penstock.plan.domain import domains
 from penstock.plan.grid import grids
-from penstock.plan.held import held_for
 from penstock.plan.looked_at import looked_at
 from penstock.plan.monotone import is_never_negative
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan, definition
-from penstock.plan.through import through
 from penstock.plan.window_behind import window_behind
 from penstock.reference.domain import domains as reference_domains
 from penstock.reference.grid import grid_of

@@ -17,6 +17,7 @@ from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.meeting import Meeting, meeting_of
 from penstock.operators.join.operator import Join
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -47,7 +48,6 @@ from penstock.plan.promise import (
     WhenAll,
     WithinRows,
 )
-from penstock.plan.through import ending
 from penstock.plan.window import CountWindow
 
 if TYPE_CHECKING:
@@ -255,8 +255,13 @@ def _through_bucket(operator: Bucket, forms: Forms) -> Forms:
     return _least(found)
 
 
+def _ending(operator: Aggregate) -> tuple[str, ...]:
+    """A landmark window goes on for a key even when no event of it can come: there only its end counts."""
+    return (operator.window.label,) if isinstance(operator, LandmarkAggregate) else operator.keys
+
+
 def _groups(operator: Aggregate, forms: Forms) -> Forms:
-    return _least(_described(forms, ending(operator), domains(operator.inputs[0])))
+    return _least(_described(forms, _ending(operator), domains(operator.inputs[0])))
 
 
 def _named(operator: Aggregate, key: str) -> list[str]:

@@ -102,7 +102,7 @@ def _heard(plan: Plan) -> frozenset[str]:
 
 
 def cut_dependent(plan: Plan) -> frozenset[str]:
-    """The operators from which a way leads to one whose results depend on the cut into epochs: how they get on decides."""
+    """The operators from which a way leads to one whose results depend on the cut into epochs: on how they get on."""
     found: set[str] = set()
     for node in reversed(plan.nodes):
         if node.id in found or not traits_of(node.operator).exact:

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 import pyarrow as pa
 
+from penstock.analysis.explain import explain_mermaid, explain_text
 from penstock.builder.choosing import Choosing, bucket_under
 from penstock.builder.combine import On, join_operator, same_attributes
 from penstock.builder.declare import Declaring, Extent
@@ -32,7 +33,7 @@ from penstock.pattern.arguments import worded
 from penstock.pattern.duration import parse_duration
 from penstock.pattern.schema import Attribute, Schema
 from penstock.plan.operator import Operator
-from penstock.plan.plan import Plan, explain_mermaid, explain_text
+from penstock.plan.plan import Plan
 from penstock.plan.table import Table
 from penstock.plan.window import CountWindow, LandmarkWindow, Window
 from penstock.sql.aggregation import Aggregation

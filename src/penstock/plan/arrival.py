@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
-from penstock.plan.spec import traits_of
 from penstock.plan.promise import Bounds, Declared, Domain, EndOfSource, Expected, Promise
+from penstock.plan.spec import traits_of
 
 
 def in_any_order(promises: Sequence[Promise]) -> bool:

@@ -17,7 +17,6 @@ from penstock.plan.spec import spec_of
 from penstock.plan.upwards import upwards
 
 
-
 @dataclass(frozen=True)
 class Grid:
     """The ticks `phase`, `phase + step`, `phase + 2 step`, … and as many before."""

@@ -7,13 +7,17 @@ one record share its work. Identity, not equality, makes a node: `Plan` gives ea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from penstock.errors import UnknownOperatorError
 from penstock.pattern.feedback import Switches
 
 if TYPE_CHECKING:
     from penstock.pattern.schema import Schema
+
+
+#: Where an operator stands in a plan: events come from outside, or leave it there, or neither.
+Role = Literal["source", "inner", "sink"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +27,8 @@ class Operator:
     inputs: tuple[Operator, ...]
     schema: Schema
     switches: Switches = field(default=Switches(), kw_only=True)
+
+    role: ClassVar[Role] = "inner"
 
     @property
     def kind(self) -> str:

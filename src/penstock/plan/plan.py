@@ -8,33 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.analysis.forecast import forecast, releases
 from penstock.errors import UserError
-from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.distinct.operator import Distinct
-from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Joined, Taken
-from penstock.operators.limit.operator import Limit
-from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.map.operator import Map
-from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.order_by.operator import OrderBy
-from penstock.operators.pace.operator import Pace
-from penstock.operators.project.operator import Project
-from penstock.operators.select.operator import Select
-from penstock.operators.sink.operator import Sink
-from penstock.operators.source.declared import definition_of
-from penstock.operators.source.operator import Source
-from penstock.operators.top.operator import Top
-from penstock.operators.union.operator import Union
-from penstock.operators.window.operator import Bucket
-from penstock.plan.drawing import Box, draw
-from penstock.plan.held import held_for
-from penstock.plan.operator import Operator, unknown
+from penstock.plan.operator import Operator
+from penstock.plan.spec import spec_of
 
 
 @dataclass(frozen=True)
@@ -71,14 +51,15 @@ class Plan:
         counts: dict[str, int] = {}
         names: set[str] = set()
         for operator in order:
-            if isinstance(operator, Source):
-                if operator.name in names:
+            if operator.role == "source":
+                name = str(getattr(operator, "name", ""))
+                if name in names:
                     raise UserError(
-                        f"two sources are named '{operator.name}'",
+                        f"two sources are named '{name}'",
                         hint="give each stream its own name, or use one stream twice",
                     )
-                names.add(operator.name)
-                ids[id(operator)] = f"source:{operator.name}"
+                names.add(name)
+                ids[id(operator)] = f"source:{name}"
             else:
                 counts[operator.kind] = counts.get(operator.kind, 0) + 1
                 ids[id(operator)] = f"{operator.kind}-{counts[operator.kind]}"
@@ -98,11 +79,11 @@ class Plan:
 
     @property
     def sources(self) -> tuple[Node, ...]:
-        return tuple(n for n in self.nodes if isinstance(n.operator, Source))
+        return tuple(n for n in self.nodes if n.operator.role == "source")
 
     @property
     def sinks(self) -> tuple[Node, ...]:
-        return tuple(n for n in self.nodes if isinstance(n.operator, Sink))
+        return tuple(n for n in self.nodes if n.operator.role == "sink")
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """What must be the same for a checkpoint to fit: per operator, its inputs, schema and definition.
@@ -113,11 +94,11 @@ class Plan:
             n.id: {
                 "inputs": list(n.inputs),
                 "schema": str(n.operator.schema),
-                "definition": definition(n.operator),
-                **({"keeps": keeps} if (keeps := held_for(n.operator)) is not None else {}),
+                "definition": spec_of(n.operator).definition(n.operator),
+                **({"keeps": keeps} if (keeps := spec_of(n.operator).held(n.operator)) is not None else {}),
             }
             for n in self.nodes
-            if not isinstance(n.operator, Sink)
+            if n.operator.role != "sink"
         }
 
     @property
@@ -136,84 +117,3 @@ class Plan:
                 if old != new:
                     lines.append(f"{node_id}: {part} was {old!r}, is {new!r}")
         return sorted(lines)
-
-
-def definition(operator: Operator) -> str:
-    """The part of an operator that decides its results; a path may move, so it is not part of it."""
-    match operator:
-        case Source():
-            return definition_of(operator)
-        case Select():
-            return operator.predicate.sql
-        case Project():
-            return operator.meaning
-        case Map():
-            return operator.meaning
-        case Bucket():
-            return repr(operator.window)
-        case Aggregate():
-            return operator.detail
-        case Union():
-            return f"union of {len(operator.inputs)}"
-        case Joined():
-            nulls = "; nulls are alike" if operator.null_safe else ""
-            return f"{operator.meaning}; {_origins(operator.columns, ('left', 'right'))}{nulls}"
-        case MultiJoin():
-            inputs = [f"input {k + 1}" for k in range(len(operator.inputs))]
-            return f"{operator.meaning}; {_origins(operator.columns, inputs)}"
-        case TableJoin() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Sink():
-            return operator.detail
-        case _:
-            raise unknown(operator, "which part of it decides its results")
-
-
-def _origins(columns: Sequence[Taken], inputs: Sequence[str]) -> str:
-    """Where the attributes of a join come from, the first that is not null: `trip ← left.trip, right.trip`."""
-    return "; ".join(f"{c.name} ← {', '.join(f'{inputs[k]}.{name}' for k, name in c.origins)}" for c in columns)
-
-
-def explain_text(plan: Plan, punctuation: bool = False) -> str:
-    """The plan as a tree, consumers above their inputs; a shared operator is drawn once and named after that.
-
-    With `punctuation`, also what will flow behind each operator, and what each releases on it.
-    """
-    return draw(boxes(plan, punctuation))
-
-
-def boxes(plan: Plan, punctuation: bool = False) -> dict[str, Box]:
-    """What `explain_text` draws, by operator."""
-    flows, released = _punctuated(plan) if punctuation else ({}, {})
-    found = {}
-    for node in plan.nodes:
-        flowing = [f"⇢ {flows[node.id]}"] if node.id in flows else []
-        releasing = (f"releases {line}" for line in released.get(node.id, ()))
-        lines = (f"→ ({node.operator.schema})", *flowing, *releasing)
-        found[node.id] = Box(node.id, node.operator.detail, node.inputs, lines)
-    return found
-
-
-def explain_mermaid(plan: Plan, punctuation: bool = False) -> str:
-    """The plan as a Mermaid flow chart, events flowing downwards; with `punctuation`, what flows on each edge."""
-    lines = ["flowchart TD"]
-    flows, released = _punctuated(plan) if punctuation else ({}, {})
-    for n, node in enumerate(plan.nodes):
-        text = f"<b>{node.id}</b>" + (f"<br/>{_escape(node.operator.detail)}" if node.operator.detail else "")
-        text += "".join(f"<br/><i>releases {_escape(line)}</i>" for line in released.get(node.id, ()))
-        lines.append(f'    n{n}["{text}"]')
-    place = {node.id: n for n, node in enumerate(plan.nodes)}
-    for node in plan.nodes:
-        for child in node.inputs:
-            label = f'|"{_escape(flows[child])}"|' if child in flows else ""
-            lines.append(f"    n{place[child]} -->{label} n{place[node.id]}")
-    return "\n".join(lines)
-
-
-def _punctuated(plan: Plan) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """By operator: the punctuations behind it, as far as somebody is there to hear them, and what it releases."""
-    heard = {i for n in plan.nodes for i in n.inputs}
-    flows = {i: "; ".join(map(str, f)) or "no punctuation" for i, f in forecast(plan).items() if i in heard}
-    return flows, releases(plan)
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

@@ -8,7 +8,7 @@ names all that is missing at once. An operator that nobody registered is an erro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -131,6 +131,8 @@ class Surroundings:
     node_id: str
     looked_at: frozenset[str] = frozenset()
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    #: Of a source, the partitions that its events come from.
+    partitions: Sequence[Hashable] = (0,)
 
 
 class Spec(ABC, Generic[O]):

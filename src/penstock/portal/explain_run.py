@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from penstock.analysis.explain import boxes
 from penstock.engine.progress import Guard
 from penstock.engine.terminal import say
 from penstock.errors import UserError
@@ -16,7 +17,6 @@ from penstock.feedback.consumer import Consumer
 from penstock.feedback.talk import Talk
 from penstock.feedback.trail import CLIENT, Stop
 from penstock.plan.drawing import Box, draw
-from penstock.plan.plan import boxes
 from penstock.portal.feedback import account, deed, headline
 from penstock.portal.savings import Savings
 from penstock.portal.script import Script, load

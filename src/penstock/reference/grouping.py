@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import UserError
-from penstock.operators.aggregate import operator as aggregate_operator
-from penstock.operators.window import operator as window_operator
 from penstock.pattern.schema import Attribute, Schema
 from penstock.pattern.types import type_text
+from penstock.plan.window import Window
 from penstock.reference.failure import FAILURES, Note
 from penstock.reference.item import Event
 from penstock.reference.summary import FUNCTIONS, as_type, distinct, identity
@@ -53,30 +52,36 @@ class Group:
         return f"{key}: {len(self.rows)} event{'' if len(self.rows) == 1 else 's'}"
 
 
+class Grouping(Protocol):
+    """Of an aggregate what is needed here."""
+
+    @property
+    def window(self) -> Window | None: ...
+    @property
+    def aggregations(self) -> tuple[Aggregation, ...]: ...
+    @property
+    def schema(self) -> Schema: ...
+
+
 def group_key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:
     """What tells groups apart: nulls form a group of their own."""
     return tuple(identity(row[k]) for k in keys)
 
 
-def time_of(aggregate: aggregate_operator.Aggregate, schema: Schema) -> str | None:
+def time_of(aggregate: Grouping, schema: Schema) -> str | None:
     """The attribute that orders `first` and `last`: the events' first time attribute, not the label."""
-    below = aggregate.inputs[0]
-    label = below.window.label if isinstance(below, window_operator.Bucket) else None
+    label = aggregate.window.label if aggregate.window is not None else None
     return next((t for t in schema.times if t != label), None)
 
 
-def result_row(
-    aggregate: aggregate_operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema
-) -> dict[str, Any]:
+def result_row(aggregate: Grouping, key: Row, rows: Sequence[Row], schema: Schema) -> dict[str, Any]:
     """One output event: the key and the aggregations over all events of the group."""
     time = time_of(aggregate, schema)
     values = {**key, **{a.name: value_of(a, rows, schema, time, key) for a in aggregate.aggregations}}
     return {name: values[name] for name in aggregate.schema.names}
 
 
-def results(
-    aggregate: aggregate_operator.Aggregate, key: Row, rows: Sequence[Row], schema: Schema, note: Note
-) -> list[Event]:
+def results(aggregate: Grouping, key: Row, rows: Sequence[Row], schema: Schema, note: Note) -> list[Event]:
     """The output event of a group, or none: a group without an answer, such as too large a sum, is noted."""
     try:
         return [Event(result_row(aggregate, key, rows, schema))]
@@ -85,7 +90,7 @@ def results(
         return []
 
 
-def check_arguments(aggregate: aggregate_operator.Aggregate, row: Row, schema: Schema) -> None:
+def check_arguments(aggregate: Grouping, row: Row, schema: Schema) -> None:
     """Raise if an argument of an aggregate fails on an event: then it is in no group."""
     for aggregation in aggregate.aggregations:
         if aggregation.tried:

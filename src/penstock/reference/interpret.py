@@ -4,65 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from penstock.errors import UserError, did_you_mean
-from penstock.operators.aggregate import operator as aggregate_operator
-from penstock.operators.aggregate.reference import Aggregate
-from penstock.operators.count_aggregate import operator as count_operator
-from penstock.operators.count_aggregate.reference import CountedAggregate
-from penstock.operators.distinct import operator as distinct_operator
-from penstock.operators.distinct.reference import Distinct
-from penstock.operators.impute import operator as impute_operator
-from penstock.operators.impute.reference import Impute
-from penstock.operators.instrument import operator as instrument_operator
-from penstock.operators.instrument.reference import Instrument
-from penstock.operators.join import operator as join_operator
-from penstock.operators.join.reference import Join
-from penstock.operators.join.reference_partner import Partners
-from penstock.operators.landmark_aggregate import operator as landmark_operator
-from penstock.operators.landmark_aggregate.reference import LandmarkAggregate
-from penstock.operators.limit import operator as limit_operator
-from penstock.operators.limit.reference import Limit
-from penstock.operators.lookup import operator as table
-from penstock.operators.lookup.reference import TableJoin
-from penstock.operators.map import operator as map_operator
-from penstock.operators.map.reference import Map
-from penstock.operators.multijoin import operator as multijoin_operator
-from penstock.operators.multijoin.reference import MultiJoin
-from penstock.operators.order_by import operator as order_by_operator
-from penstock.operators.order_by.reference import OrderBy
-from penstock.operators.pace import operator as pace_operator
-from penstock.operators.pace.reference import Pace
-from penstock.operators.project import operator as project_operator
-from penstock.operators.project.reference import Project
-from penstock.operators.rows_join import operator as rows_join_operator
-from penstock.operators.rows_join.reference import RowsJoin
-from penstock.operators.select import operator as select_operator
-from penstock.operators.select.reference import Select
-from penstock.operators.sink import operator as sink_operator
-from penstock.operators.sink.reference import Passing
-from penstock.operators.source import operator as source_operator
-from penstock.operators.source.reference import DeadLetter, Source
-from penstock.operators.top import operator as top_operator
-from penstock.operators.top.reference import Top
-from penstock.operators.union import operator as union_operator
-from penstock.operators.union.reference import Union
-from penstock.operators.window import operator as window_operator
-from penstock.operators.window.reference import Bucket
 from penstock.pattern.pattern import Pattern
-from penstock.plan import operator as plan_operator
 from penstock.plan.at_once import passes_at_once
 from penstock.plan.looked_at import computed, looked_at
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Node, Plan
 from penstock.plan.promise import EndOfSource, InBand
-from penstock.plan.window import CountWindow, LandmarkWindow
+from penstock.plan.spec import Surroundings, spec_of, traits_of
+from penstock.plan.window import TimeWindow
+from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.failure import FAILURES
 from penstock.reference.item import Event, Item, Punctuate
-from penstock.reference.running import Running
+from penstock.reference.running import Arriving, ByEpoch, Failing, Rejecting, Running
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
 #: partition it comes from.
@@ -111,9 +69,9 @@ def interpret(
     epoch ends, and an empty one too if it is named twice. With `ends` (or when the source promises it) each source
     finally says that nothing more comes. `tables` are the rows of tables by name; they do not change.
 
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = source_operator.Source((), Schema.parse("n int"), name="numbers")
-    >>> [str(item) for item in interpret(numbers, {"numbers": [{"n": 1}]}, ends=True).outputs]
+    >>> import penstock as ps
+    >>> numbers = ps.stream("numbers", "n int")
+    >>> [str(item) for item in interpret(numbers.plan, {"numbers": [{"n": 1}]}, ends=True).outputs]
     ['n 1', 'punctuation [*]']
     """
     run = Run(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced, tables=tables)
@@ -149,36 +107,36 @@ class Run:
         self.looked_at = looked_at(self.plan)
         self.computed = computed(self.plan)
         self.running: dict[str, Running] = {}
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, Arriving] = {}
         self.streams: dict[str, list[Item]] = {node.id: [] for node in self.plan}
         self.arrivals: dict[str, list[tuple[Hashable | None, Event | Pattern]]] = {}
-        names = [_source(node).name for node in self.plan.sources]
+        names = [_name(node) for node in self.plan.sources]
         for name in inputs:
             if name not in names:
                 raise UserError(f"the plan has no source '{name}'", hint=did_you_mean(name, names))
         for node in self.plan:
-            if isinstance(node.operator, source_operator.Source):
-                declared = node.operator
-                arrivals = [_arrival(a, declared) for a in inputs.get(declared.name, ())]
+            around = Surroundings(node.id, self.looked_at[node.id], self.tables)
+            if not node.inputs:
+                arrivals = [_arrival(a, node.operator) for a in inputs.get(_name(node), ())]
                 partitions = list(dict.fromkeys(p for p, _ in arrivals if p is not None)) or [0]
-                self.arrivals[declared.name] = arrivals
-                self.sources[node.id] = Source(declared, partitions)
+                self.arrivals[_name(node)] = arrivals
+                arriving: Any = spec_of(node.operator).reference(node.operator, replace(around, partitions=partitions))
+                self.sources[node.id] = arriving
             elif not self._is_fused_away(node):
-                self.running[node.id] = self._start(node)
+                self.running[node.id] = spec_of(node.operator).reference(node.operator, around)
         #: Events, pairs and groups on which an expression has failed.
         self.failed: list[DeadLetter] = []
         for node_id, running in self.running.items():
-            noting = running.partners if isinstance(running, Join | RowsJoin) else running
-            if isinstance(noting, Aggregate | CountedAggregate | LandmarkAggregate | Partners):
-                noting.on_failure = partial(self._note, node_id)
-        self.by_epoch = {i: r for i, r in self.running.items() if isinstance(r, Pace | Instrument)}
-        self.rejecting: list[Source | Pace] = [*self.sources.values()]
-        self.rejecting += [r for r in self.running.values() if isinstance(r, Pace)]
+            if isinstance(running, Failing):
+                running.on_failure = partial(self._note, node_id)
+        self.by_epoch = {i: r for i, r in self.running.items() if isinstance(r, ByEpoch)}
+        self.rejecting: list[Arriving | Rejecting] = [*self.sources.values()]
+        self.rejecting += [r for r in self.running.values() if isinstance(r, Rejecting)]
         self.order = list(order) if order is not None else _in_turns(self.arrivals)
 
     def steps(self) -> Iterator[Step]:
         """Everything that happens, in order."""
-        by_name = {_source(node).name: node.id for node in self.plan.sources}
+        by_name = {_name(node): node.id for node in self.plan.sources}
         waiting = {name: iter(arrivals) for name, arrivals in self.arrivals.items()}
         for node_id in self.sources:
             yield from self._assert(node_id)  # What is known before the first event.
@@ -241,7 +199,7 @@ class Run:
             for consumer, port in self._consumers(node_id):
                 running = self.running[consumer]
                 letters: list[DeadLetter] = []
-                if isinstance(running, Pace):
+                if isinstance(running, Rejecting):
                     running.held, letters = held, running.dead_letters
                 known = len(letters)
                 failed = len(self.failed)
@@ -265,10 +223,7 @@ class Run:
 
     def _folds(self, node: Node, consumer: Node) -> bool:
         """Whether an operator puts events into windows for an aggregate over them."""
-        bucket, aggregate = node.operator, consumer.operator
-        if not isinstance(bucket, window_operator.Bucket) or not isinstance(aggregate, aggregate_operator.Aggregate):
-            return False
-        return bucket.window.label in aggregate.keys
+        return traits_of(node.operator).makes == "windows" and _window(consumer.operator) is _window(node.operator)
 
     def _note(self, operator_id: str, row: Mapping[str, Any], why: str) -> None:
         self.failed.append(DeadLetter(operator_id, 0, row, why, None, "failed"))
@@ -285,61 +240,18 @@ class Run:
 
     def _is_fused_away(self, node: Node) -> bool:
         """Whether this is a Bucket whose windows only its aggregates can tell: landmark and count windows."""
-        if not isinstance(node.operator, window_operator.Bucket):
+        if traits_of(node.operator).makes != "windows" or isinstance(_window(node.operator), TimeWindow):
             return False
-        consumers = [consumer.operator for consumer in self.plan.consumers(node.id)]
-        special = isinstance(node.operator.window, LandmarkWindow | CountWindow)
-        return special and bool(consumers) and all(isinstance(c, aggregate_operator.Aggregate) for c in consumers)
-
-    def _start(self, node: Node) -> Running:
-        match node.operator:
-            case select_operator.Select() as select:
-                return Select(select)
-            case project_operator.Project() as project:
-                return Project(project, self.looked_at[node.id])
-            case impute_operator.Impute() as imputed:
-                return Impute(imputed)
-            case map_operator.Map() as mapped:
-                return Map(mapped)
-            case union_operator.Union() as union:
-                return Union(union)
-            case pace_operator.Pace() as pace:
-                return Pace(pace, node.id)
-            case instrument_operator.Instrument() as instrument:
-                return Instrument(instrument)
-            case window_operator.Bucket() as bucket:
-                return Bucket(bucket)
-            case landmark_operator.LandmarkAggregate() as aggregate:
-                return LandmarkAggregate(aggregate)
-            case count_operator.CountAggregate() as aggregate:
-                return CountedAggregate(aggregate)
-            case aggregate_operator.Aggregate() as aggregate:
-                return Aggregate(aggregate)
-            case distinct_operator.Distinct() as distinct:
-                return Distinct(distinct)
-            case order_by_operator.OrderBy() as order:
-                return OrderBy(order)
-            case limit_operator.Limit() as limit:
-                return Limit(limit)
-            case top_operator.Top() as top:
-                return Top(top)
-            case join_operator.Join() as joined:
-                return Join(joined)
-            case rows_join_operator.RowsJoin() as joined:
-                return RowsJoin(joined)
-            case multijoin_operator.MultiJoin() as joined:
-                return MultiJoin(joined)
-            case table.TableJoin() as found:
-                return TableJoin(found, self.tables.get(found.table.name, ()))
-            case sink_operator.Sink():
-                return Passing()
-            case other:
-                raise plan_operator.unknown(other, "how the reference interpreter runs it")
+        consumers = self.plan.consumers(node.id)
+        return bool(consumers) and all(self._folds(node, consumer) for consumer in consumers)
 
 
-def _source(node: Node) -> source_operator.Source:
-    assert isinstance(node.operator, source_operator.Source)
-    return node.operator
+def _window(operator: Operator) -> Any:
+    return getattr(operator, "window", None)
+
+
+def _name(node: Node) -> str:
+    return str(getattr(node.operator, "name", node.id))
 
 
 def _in_turns(arrivals: Mapping[str, Sequence[object]]) -> list[str]:
@@ -347,7 +259,7 @@ def _in_turns(arrivals: Mapping[str, Sequence[object]]) -> list[str]:
     return [name for turn in range(longest) for name, listed in arrivals.items() if turn < len(listed)]
 
 
-def _arrival(given: Arrival, source: source_operator.Source) -> tuple[Hashable | None, Event | Pattern]:
+def _arrival(given: Arrival, source: Any) -> tuple[Hashable | None, Event | Pattern]:
     """An arrival with its partition; a record with a text in the column for punctuation is one."""
     partition: Hashable | None = None
     item: Any = given

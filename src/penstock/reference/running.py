@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from penstock.pattern.pattern import Pattern
+from penstock.reference.dead_letter import DeadLetter
+from penstock.reference.failure import Note
 from penstock.reference.item import Event, Item, Punctuate
 
 
@@ -19,6 +21,46 @@ class Running(Protocol):
     def state(self) -> list[Any]:
         """What is still held, one entry per piece; empty once everything is punctuated."""
         ...
+
+
+@runtime_checkable
+class Failing(Protocol):
+    """One that notes on what an expression has failed, where that is not the event it was given."""
+
+    on_failure: Note
+
+
+@runtime_checkable
+class ByEpoch(Protocol):
+    """One that goes by epochs: it learns before that one ends, and speaks when it is over."""
+
+    def epoch_ends(self) -> None: ...
+
+    def epoch_over(self) -> Iterable[Item]: ...
+
+
+@runtime_checkable
+class Rejecting(Protocol):
+    """One that turns events away. `held`: what it is given was kept before, so it need not be of this epoch."""
+
+    held: bool
+    dead_letters: list[DeadLetter]
+
+
+class Arriving(Protocol):
+    """A source at work."""
+
+    declared: Any
+    partitions: Sequence[Hashable]
+    dead_letters: list[DeadLetter]
+
+    def on_event(self, event: Event, partition: Hashable = 0, /) -> Iterable[Item]: ...
+
+    def on_punctuation(self, pattern: Pattern, partition: Hashable | None = None, /) -> Iterable[Item]: ...
+
+    def punctuate(self) -> list[Item]: ...
+
+    def end(self) -> list[Item]: ...
 
 
 def feed(operator: Running, items: Iterable[Item], input: int = 0) -> list[Item]:

@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.analysis.propagate import Propagation, paced
+from penstock.analysis.propagate import Propagation, cut_dependent
 from penstock.checkpoint.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, named_by
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError
@@ -116,7 +116,7 @@ class Driver:
         self.sources: dict[str, Source] = {n.id: n.operator for n in plan.sources if isinstance(n.operator, Source)}
         self.inboxes = dict(inboxes or {})
         #: Sources that get on as if they read what they skip: where streams are paced, who skips would overtake others.
-        self.steady = paced(plan)
+        self.steady = cut_dependent(plan)
         self.buckets = 1
         self._scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
         # Operators that keep rows compact their own runs as they go: their marks would outrun a compaction.

@@ -30,7 +30,7 @@ class ImputeSpec(Spec[Impute]):
             heeds_order=False,
             at_once=False,
             makes="any",
-            exact=False,
+            exact=True,
             listens=False,
             queues=True,
             retracts=Retraction.REFUSES,

@@ -131,6 +131,9 @@ class QueueBehaviour(Behaviour):
             self.free.append(part)
             self.waiting = self.waiting.without(part)
 
+    def listen(self) -> None:
+        self.asks = True
+
     @property
     def pending(self) -> bool:
         """As long as something waits, there is an epoch to come."""

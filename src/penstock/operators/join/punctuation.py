@@ -210,6 +210,9 @@ class JoinBehaviour(Behaviour):
         self.waiting = rest
         return found
 
+    def listen(self) -> None:
+        self.asks = True
+
     @property
     def pending(self) -> bool:
         return bool(self.free)

@@ -10,6 +10,7 @@ from penstock.operators.join.reference_outlet import Outlet
 from penstock.operators.join.reference_partner import Held, Partners, joined
 from penstock.pattern.pattern import Pattern
 from penstock.reference.domain import domains
+from penstock.reference.failure import Note
 from penstock.reference.item import Event, Item
 from penstock.reference.promises import Promises
 
@@ -51,6 +52,14 @@ class Join:
         self.outlet = outlet(declared, self.promised, self.held.__getitem__)
         #: What happened to the last item, if that is worth a word.
         self.note = ""
+
+    @property
+    def on_failure(self) -> Note:
+        return self.partners.on_failure
+
+    @on_failure.setter
+    def on_failure(self, note: Note) -> None:
+        self.partners.on_failure = note
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         mine, other = Held(event.row, input), 1 - input

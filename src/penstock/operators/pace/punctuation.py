@@ -51,6 +51,10 @@ class PaceBehaviour(UnionBehaviour):
             return maximal((promise, *super().receive(arrived)))
         return super().receive(arrived)
 
+    def tell(self) -> int | None:
+        """The least time that it lets pass from now on, in ticks."""
+        return self.floor
+
     @property
     def pending(self) -> bool:
         due = self._due() if self.heard else None

@@ -13,12 +13,12 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from penstock.operators.pace import operator
-from penstock.operators.source.reference import DeadLetter
 from penstock.operators.union.reference import Union
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import less
 from penstock.pattern.schema import Schema
+from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.moment import from_tick, to_tick
 

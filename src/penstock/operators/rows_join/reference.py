@@ -14,6 +14,7 @@ from penstock.operators.rows_join import operator
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction
 from penstock.reference.domain import domains
+from penstock.reference.failure import Note
 from penstock.reference.item import Event, Item
 from penstock.reference.moment import to_tick
 from penstock.reference.promises import Promises, Value, Wanted
@@ -39,6 +40,14 @@ class RowsJoin:
         self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
         self.outlet = outlet(declared, self.promised, self._held)
         self.note = ""
+
+    @property
+    def on_failure(self) -> Note:
+        return self.partners.on_failure
+
+    @on_failure.setter
+    def on_failure(self, note: Note) -> None:
+        self.partners.on_failure = note
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         mine = Held(event.row, input)

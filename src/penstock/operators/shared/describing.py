@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import Behaviour, maximal
 from penstock.plan.domain import domains
 from penstock.plan.operator import Operator
-from penstock.plan.through import through
 from penstock.plan.whole_groups import Describer
 
 
@@ -24,11 +22,11 @@ class DescribingBehaviour(Behaviour):
         self,
         operator: Operator,
         attributes: Sequence[str],
-        rule: Callable[[Pattern], Iterable[Pattern]] | None = None,
+        rule: Callable[[Pattern], Iterable[Pattern]],
     ) -> None:
         """`rule` says what becomes of one that does."""
         (below,) = operator.inputs
-        self.rule = partial(through, operator) if rule is None else rule
+        self.rule = rule
         self.describer = Describer(below.schema, attributes, domains(below))
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.plan.operator import Operator
 
@@ -11,6 +11,8 @@ from penstock.plan.operator import Operator
 @dataclass(frozen=True, eq=False)
 class Sink(Operator):
     """Where results go. `target` is a declaration from `penstock.engine.sink`, opaque to the algebra."""
+
+    role: ClassVar[Role] = "sink"
 
     target: Any = None
 

@@ -94,10 +94,9 @@ class SourceSpec(Spec[Source]):
         return step_of(operator, node_id)
 
     def reference(self, operator: Source, around: Surroundings) -> Running:
-        """With one partition: who knows of several makes it of them."""
         from penstock.operators.source import reference
 
-        return reference.Source(operator)
+        return reference.Source(operator, around.partitions)
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         return None  # It stands on nothing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pyarrow.types import is_date, is_timestamp
 
@@ -14,6 +15,8 @@ from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, OnVio
 @dataclass(frozen=True, eq=False)
 class Source(Operator):
     """Events from outside, checked against schema and promises before anyone sees them."""
+
+    role: ClassVar[Role] = "source"
 
     name: str = ""
     reader: Reader | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.errors import SchemaError, ViolationError
@@ -22,19 +21,8 @@ from penstock.operators.source.reference_promises import (
 )
 from penstock.pattern.pattern import Pattern
 from penstock.plan import promise as declaration
+from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.item import Event, Item, Punctuate
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """An event that was not let in: why, and which punctuation it breaks (None if it does not fit the schema)."""
-
-    source: str
-    partition: Hashable
-    row: Mapping[str, Any]
-    reason: str
-    breaks: Pattern | None
-    kind: Literal["malformed", "forbidden", "late", "ahead", "paced", "failed"] = "late"
 
 
 class Source:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.analysis.propagate import maximal
 from penstock.engine.source.promises.check import bounds_patterns
 from penstock.engine.source.promises.disorder import Disorderliness, Seen, Tally
 from penstock.engine.source.promises.judge import frontier_pattern
@@ -24,6 +23,7 @@ from penstock.pattern.minimise import grows
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.schema import Schema
+from penstock.plan.behaviour import maximal
 from penstock.plan.promise import (
     Adaptive,
     After,
