@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from penstock.plan.operator import Operator
+from penstock.plan.operator import Operator, Role
 
 
 @dataclass(frozen=True, eq=False)

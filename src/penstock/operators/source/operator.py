@@ -8,7 +8,7 @@ from typing import ClassVar
 from pyarrow.types import is_date, is_timestamp
 
 from penstock.pattern.duration import format_duration
-from penstock.plan.operator import Operator
+from penstock.plan.operator import Operator, Role
 from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, OnViolation, Promise, Reader
 
 
