@@ -39,6 +39,7 @@ from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.contract import bound_distinct
 from penstock.operators.distinct.operator import Distinct
+from penstock.operators.impute.contract import bound_impute
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.bound import bound_join, bound_multijoin, bound_rows_join
@@ -59,7 +60,6 @@ from penstock.operators.top.contract import bound_top
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
-from penstock.plan.at_once import comes_as_read, finds_several
 from penstock.plan.operator import unknown
 from penstock.plan.plan import Plan
 from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow
@@ -101,7 +101,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             case Aggregate():
                 bound, pace = _aggregate(operator, below[0], epoch)
             case Impute():
-                bound, pace = _impute(operator, below[0], epoch)
+                bound, pace = bound_impute(operator, below[0], epoch)
             case Distinct():
                 bound, pace = bound_distinct(operator, below[0], epoch)
             case OrderBy():
@@ -243,27 +243,6 @@ def _windowed(
     return bound, replace(
         behind, rate=rate, terms=terms, moment=frozenset({window.label}), after=size if only else 0, fan=below.fan
     )
-
-
-def _impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
-    """Events that wait for their turn: of one epoch at most, if no epoch brings more than the budget.
-
-    >>> from penstock.builder.stream import Stream
-    >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100)
-    >>> query = numbers.impute(lambda rows: rows, budget=500)
-    >>> [bounds(query.plan, epoch=rows)["impute-1"].rows for rows in (500, 501)]
-    [500, None]
-    """
-    behind = pace_behind(operator, [below])
-    arriving = None if epoch is None else math.ceil(epoch * max(1, len(below.sources)) * below.fan)
-    source = operator.inputs[0]
-    counted = comes_as_read(source) and not finds_several(source)
-    if arriving is not None and arriving <= operator.budget and counted:
-        return sized(arriving, widths(operator.inputs[0].schema.arrow), 0, (), "one epoch"), behind
-    unknown = Term(None, "max_rows, so that no epoch brings more than the budget of a queue")
-    lacks = (f"max_rows, so that no epoch brings more than {operator.budget:,}",)
-    return Bound(None, None, None, None, lacks=lacks), replace(behind, terms=dict.fromkeys(behind.terms, unknown))
 
 
 def _width(operator: Aggregate) -> int | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 
 from penstock.contract.contract import Contract
 from penstock.contract.flow import (
@@ -28,6 +27,7 @@ from penstock.operators.aggregate.contract import judge_aggregate
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.contract import judge_distinct
 from penstock.operators.distinct.operator import Distinct
+from penstock.operators.impute.contract import judge_impute
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.contract import judge_join, judge_multijoin, judge_rows_join
@@ -35,17 +35,19 @@ from penstock.operators.join.operator import Join
 from penstock.operators.limit.contract import judge_limit
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.map.contract import judge_map
 from penstock.operators.map.operator import Map
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.contract import judge_order
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.contract import judge_pace
 from penstock.operators.pace.operator import Pace
+from penstock.operators.project.contract import judge_project
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
+from penstock.operators.source.contract import judge_source
 from penstock.operators.source.operator import Source
-from penstock.operators.source.scheme import flow_of
 from penstock.operators.top.contract import judge_top
 from penstock.operators.top.operator import Top
 from penstock.operators.union.contract import judge_union
@@ -54,7 +56,6 @@ from penstock.operators.window.operator import Bucket
 from penstock.plan.domain import domains
 from penstock.plan.operator import Operator, unknown
 from penstock.plan.plan import Plan
-from penstock.plan.promise import After, InBand, Once, WhenAll
 from penstock.plan.window import CountWindow, TimeWindow, Window
 
 #: From so many windows for each event on, a check says how many there are.
@@ -135,13 +136,13 @@ def judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
 def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
     match operator:
         case Source():
-            return _source(operator)
+            return judge_source(operator)
         case Project():
-            return _project(operator, below[0])
+            return judge_project(operator, below[0])
         case Impute():
-            return _impute(operator, below[0])
+            return judge_impute(operator, below[0])
         case Map():
-            return _map(operator, below[0])
+            return judge_map(operator, below[0])
         case Union():
             return judge_union(operator, below)
         case Bucket():
@@ -170,42 +171,6 @@ def _judge(operator: Operator, below: Sequence[Flow]) -> Verdict:
             raise unknown(operator, "whether its state is bounded and results appear")
 
 
-def _source(source: Source) -> Verdict:
-    """Out: what is promised. To catch events that break promises it remembers a limited number of values."""
-    flow = flow_of(source)
-    promises = source.promises
-    if open_keys := [p for p in promises if isinstance(p, After)]:
-        why = tuple(f"open values of `{p.key}` leave as `{p.attribute}` goes on" for p in open_keys)
-        return Verdict("bounded", "at once", flow, why)
-    if any(isinstance(p, Once | InBand | WhenAll) for p in promises):
-        return Verdict("constant", "at once", flow, ("remembers a limited number of values to judge events by",))
-    return Verdict("none", "at once", flow)
-
-
-def _project(operator: Project, below: Flow) -> Verdict:
-    """In: templates that tag only attributes that are kept, Out: the same under their new names.
-
-    An attribute that is kept twice gives a template for each.
-    """
-    renames = operator.renames
-    promised: list[tuple[Tags, frozenset[str]]] = []
-    for tags, assumed in below.described(list(renames)).items():
-        parts = sorted(tags)
-        promised += [
-            (frozenset((new, c) for new, (_, c) in zip(names, parts, strict=True)), assumed)
-            for names in product(*(renames[n] for n, _ in parts))
-        ]
-    origins = {new: below.origins[n] for n, names in renames.items() if n in below.origins for new in names}
-    return Verdict("none", "at once", behind(operator, below, least(promised), origins))
-
-
-def _map(operator: Map, below: Flow) -> Verdict:
-    """In: templates that tag only attributes that the function keeps, Out: the same."""
-    kept = {t: a for t, a in below.promised.items() if all(n in operator.keeps for n, _ in t)}
-    origins = {n: below.origins[n] for n in operator.keeps if n in below.origins}
-    return Verdict("none", "at once", behind(operator, below, kept, origins))
-
-
 def _bucket(operator: Bucket, below: Flow) -> Verdict:
     """In: {[[W:+, X]]}, Out: the same and {[[label:+, X]]}. Windows by count have labels that no template speaks of."""
     window = operator.window
@@ -226,11 +191,3 @@ def _overlapping(window: Window) -> tuple[str, ...]:
         return ()
     many = -(-window.size // window.slide)
     return (f"every event is in {many:,} windows, and counts in each",) if many >= _MANY else ()
-
-
-def _impute(operator: Impute, below: Flow) -> Verdict:
-    """As of Map. No punctuation is needed for the queue to go down, but time: what arrives must not be too much."""
-    budget = f"{operator.budget:,} event{'s' * (operator.budget != 1)}"
-    why = (f"{budget} an epoch leave the queue",)
-    assumes = (f"{below.name or 'the input'} brings it no more than {budget} an epoch in the long run",)
-    return Verdict("bounded", "complete", _map(operator, below).behind, why, (), assumes)

@@ -11,6 +11,7 @@ from penstock.contract.flow import Tags
 from penstock.contract.rates import DAY, Pace, Term
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.map.contract import mapped_rates
 from penstock.operators.map.operator import Map
 from penstock.operators.pace.contract import paced
 from penstock.operators.pace.operator import Pace as Pacing
@@ -33,8 +34,7 @@ def pace_behind(operator: Operator, below: Sequence[Pace]) -> Pace:
         case Project():
             return renamed(pace, operator, operator.renames)
         case Map():
-            kept = {n: (n,) for n in operator.keeps if n in operator.schema}
-            return replace(renamed(pace, operator, kept), rate=None, lacks="", unique=frozenset())
+            return mapped_rates(operator, pace)
         case Union():
             return united(operator, below)
         case Pacing():

@@ -12,11 +12,10 @@ docs/feedback-responses.md.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from penstock.operators.aggregate.feedback import respond_aggregate
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
+from penstock.operators.impute.feedback import respond_impute
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.join.feedback import respond_join
@@ -24,10 +23,12 @@ from penstock.operators.join.operator import Join
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.feedback import respond_lookup
 from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.map.feedback import respond_map
 from penstock.operators.map.operator import Map
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
+from penstock.operators.project.feedback import respond_project
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
@@ -78,15 +79,11 @@ def _respond(operator: Operator, pattern: Pattern) -> Response:
         case Select() | Sink() | Instrument():
             return unchanged(operator, pattern)
         case Project():
-            # A result matches just if its event does, as long as every restricted attribute is carried unchanged.
-            carried = {name: old for old, names in operator.renames.items() for name in names}
-            return before(operator, pattern, carried, "computed here")
+            return respond_project(operator, pattern)
+        case Impute():
+            return respond_impute(operator, pattern)
         case Map():
-            # Of other attributes nobody knows what the function makes of them.
-            keeps = {n: n for n in operator.keeps}
-            found = before(operator, pattern, keeps, "not among those that the function keeps")
-            # What waits in a queue may go as what arrives may. Nothing of it has come out, so no guard need stay.
-            return replace(found, purge=isinstance(operator, Impute) and any(p is not None for p in found.inputs))
+            return respond_map(operator, pattern)
         case TableJoin():
             return respond_lookup(operator, pattern)
         case Union():

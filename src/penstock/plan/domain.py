@@ -21,13 +21,13 @@ from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
+from penstock.operators.source.declared import domains_of
 from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.restriction import Restriction, one_of, values_of
 from penstock.plan.operator import Operator, unknown
-from penstock.plan.promise import Domain
 
 #: Attribute → the list of all its values.
 Domains = Mapping[str, Restriction]
@@ -47,6 +47,7 @@ def domains(operator: Operator) -> dict[str, Restriction]:
     """The finite domains of an operator's output attributes, from the promises of the sources below.
 
     >>> from penstock.pattern.schema import Schema
+    >>> from penstock.plan.promise import Domain
     >>> source = Source((), Schema.parse("sensor int, v double"), promises=(Domain("sensor", (2, 1)),))
     >>> {name: str(values) for name, values in domains(Distinct((source,), source.schema)).items()}
     {'sensor': '{1, 2}'}
@@ -68,7 +69,7 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
     """The finite domains behind an operator, given those of its inputs."""
     match operator:
         case Source():
-            return _declared(operator)
+            return domains_of(operator)
         case Select() | Distinct() | OrderBy() | Limit() | Top() | Bucket() | Instrument() | Sink():
             return dict(below[0])
         case TableJoin():
@@ -88,16 +89,6 @@ def domains_behind(operator: Operator, below: Sequence[Domains]) -> dict[str, Re
             return _taken(operator.columns, below, frozenset())
         case _:
             raise unknown(operator, "which values its attributes can take")
-
-
-def _declared(source: Source) -> dict[str, Restriction]:
-    found: dict[str, Restriction] = {}
-    for promise in source.promises:
-        if isinstance(promise, Domain):
-            values = one_of(promise.values).coerced(source.schema.type_of(promise.attribute))
-            # Declared twice, both hold.
-            found[promise.attribute] = found.get(promise.attribute, values).intersect(values)
-    return found
 
 
 def _taken(columns: tuple[Taken, ...], below: Sequence[Domains], padded: frozenset[int]) -> dict[str, Restriction]:

@@ -28,6 +28,7 @@ from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
+from penstock.operators.source.declared import refuses_negative
 from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
@@ -35,7 +36,6 @@ from penstock.operators.window.operator import Bucket
 from penstock.pattern.gap import BEFORE_ALL, BEHIND_ALL
 from penstock.pattern.restriction import Restriction
 from penstock.plan.operator import Operator, unknown
-from penstock.plan.promise import Bounds
 from penstock.sql.aggregation import Aggregation
 from penstock.sql.parse import parse
 
@@ -90,15 +90,14 @@ def is_never_negative(operator: Operator, name: str) -> bool:
     """Whether no event of an operator has a value below zero there: a source refuses it, or it is a count.
 
     >>> from penstock.pattern.schema import Schema
+    >>> from penstock.plan.promise import Bounds
     >>> source = Source((), Schema.parse("cars int, v int"), promises=(Bounds("cars", 0),))
     >>> is_never_negative(Distinct((source,), source.schema), "cars"), is_never_negative(source, "v")
     (True, False)
     """
     match operator:
         case Source():
-            bounds = [p.low for p in operator.promises if isinstance(p, Bounds) and p.attribute == name]
-            number = not (pa.types.is_timestamp(t := operator.schema.type_of(name)) or pa.types.is_date(t))
-            return number and any(low is not None and low >= 0 for low in bounds)
+            return refuses_negative(operator, name)
         case Select() | TableJoin() | Bucket() | Distinct() | OrderBy() | Limit() | Top() | Instrument() | Sink():
             below = operator.inputs[0]
             return name in below.schema and is_never_negative(below, name)

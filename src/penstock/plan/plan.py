@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.analysis.forecast import forecast, releases
@@ -27,6 +27,7 @@ from penstock.operators.pace.operator import Pace
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
+from penstock.operators.source.declared import definition_of
 from penstock.operators.source.operator import Source
 from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
@@ -34,7 +35,6 @@ from penstock.operators.window.operator import Bucket
 from penstock.plan.drawing import Box, draw
 from penstock.plan.held import held_for
 from penstock.plan.operator import Operator, unknown
-from penstock.plan.promise import Ahead, Declared, Expected, Files, Generated, Reader
 
 
 @dataclass(frozen=True)
@@ -142,16 +142,13 @@ def definition(operator: Operator) -> str:
     """The part of an operator that decides its results; a path may move, so it is not part of it."""
     match operator:
         case Source():
-            # What is only said for the check decides no result. How far ahead an event may be has to be corrected
-            # where it turns out too little: no state depends on it.
-            told = [repr(p) for p in operator.promises if not isinstance(p, Declared | Expected | Ahead)]
-            return "; ".join([_reading(operator.reader), *told])
+            return definition_of(operator)
         case Select():
             return operator.predicate.sql
         case Project():
-            return ", ".join(f"{e.sql} AS {n}" for n, e in operator.columns)
+            return operator.meaning
         case Map():
-            return f"{getattr(operator.function, '__qualname__', '?')} keeps {list(operator.keeps)}"
+            return operator.meaning
         case Bucket():
             return repr(operator.window)
         case Aggregate():
@@ -173,14 +170,6 @@ def definition(operator: Operator) -> str:
 def _origins(columns: Sequence[Taken], inputs: Sequence[str]) -> str:
     """Where the attributes of a join come from, the first that is not null: `trip ← left.trip, right.trip`."""
     return "; ".join(f"{c.name} ← {', '.join(f'{inputs[k]}.{name}' for k, name in c.origins)}" for c in columns)
-
-
-def _reading(reader: Reader | None) -> str:
-    """What of a reader decides which events come in what order. A generator may be asked for more rows, though."""
-    if isinstance(reader, Generated):
-        return repr(replace(reader, rows=None))
-    parts = ", partitions by directory" if isinstance(reader, Files) and reader.partitions == "directory" else ""
-    return f"{type(reader).__name__}{parts}"
 
 
 def explain_text(plan: Plan, punctuation: bool = False) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.lookup.punctuation import through_table
 from penstock.operators.map.operator import Map
+from penstock.operators.map.punctuation import through_map
 from penstock.operators.project.operator import Project
+from penstock.operators.project.punctuation import through_project
 from penstock.operators.select.operator import Select
 from penstock.operators.sink.operator import Sink
 from penstock.operators.window.operator import Bucket
@@ -24,10 +25,9 @@ def through(operator: Operator, pattern: Pattern) -> Iterator[Pattern]:
         case Select() | Sink():
             yield Pattern(operator.schema, pattern.restrictions)
         case Project():
-            yield from _through_project(operator, pattern)
+            yield from through_project(operator, pattern)
         case Map():
-            if set(pattern.restricted) <= set(operator.keeps):
-                yield pattern.onto(operator.schema, {n: n for n in pattern.restricted})
+            yield from through_map(operator, pattern)
         case TableJoin():
             yield from through_table(operator, pattern)
         case Aggregate():
@@ -47,11 +47,3 @@ def ending(operator: Aggregate) -> tuple[str, ...]:
     if isinstance(below, Bucket) and isinstance(below.window, LandmarkWindow):
         return (below.window.label,)
     return operator.keys
-
-
-def _through_project(operator: Project, pattern: Pattern) -> Iterator[Pattern]:
-    renames = operator.renames
-    if not all(n in renames for n in pattern.restricted):
-        return  # Dropped or computed: what is left would promise more than the input did.
-    for names in product(*(renames[n] for n in pattern.restricted)):
-        yield pattern.onto(operator.schema, dict(zip(pattern.restricted, names, strict=True)))

@@ -40,6 +40,7 @@ from penstock.operators.rows_join.reference import RowsJoin
 from penstock.operators.select import operator as select_operator
 from penstock.operators.select.reference import Select
 from penstock.operators.sink import operator as sink_operator
+from penstock.operators.sink.reference import Passing
 from penstock.operators.source import operator as source_operator
 from penstock.operators.source.reference import DeadLetter, Source
 from penstock.operators.top import operator as top_operator
@@ -337,19 +338,6 @@ class Run:
                 return Passing()
             case other:
                 raise plan_operator.unknown(other, "how the reference interpreter runs it")
-
-
-class Passing:
-    """A sink: takes everything as it is."""
-
-    def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
-        return [event]
-
-    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        return [Punctuate(pattern)]
-
-    def state(self) -> list[Any]:
-        return []
 
 
 def _source(node: Node) -> source_operator.Source:

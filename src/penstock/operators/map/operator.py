@@ -30,3 +30,8 @@ class Map(Operator):
     @property
     def detail(self) -> str:
         return self.called
+
+    @property
+    def meaning(self) -> str:
+        """What decides results: of the function no more than its name is known."""
+        return f"{getattr(self.function, '__qualname__', '?')} keeps {list(self.keeps)}"

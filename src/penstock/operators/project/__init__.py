@@ -1,1 +1,116 @@
 """Project: renames, drops and computes attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.project.operator import Project
+from penstock.plan.spec import Carried, Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+
+if TYPE_CHECKING:
+    import random
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class ProjectSpec(Spec[Project]):
+    operator = Project
+
+    def traits(self, operator: Project) -> Traits:
+        return Traits(
+            keeps_state=False,
+            heeds_order=False,
+            at_once=True,
+            makes="one",
+            exact=True,
+            listens=False,
+            queues=False,
+            retracts=Retraction.PASSES,
+        )
+
+    def lineage(self, operator: Project) -> Lineage:
+        return {new: Carried(((0, old),)) for old, names in operator.renames.items() for new in names}
+
+    def facts(self, operator: Project) -> Mapping[str, Fact]:
+        return {}
+
+    def reads(self, operator: Project, port: int, wanted: frozenset[str]) -> Collection[str]:
+        return {c for name, e in operator.columns if name in wanted for c in e.columns}
+
+    def computed(self, operator: Project, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        from penstock.sql.carried import carried
+
+        return frozenset(name for name, e in operator.columns if name in wanted or carried(e) in below[0])
+
+    def definition(self, operator: Project) -> str:
+        return operator.meaning
+
+    def held(self, operator: Project) -> dict[str, Any] | None:
+        return None
+
+    def behaviour(self, operator: Project, heard: bool) -> Behaviour:
+        from functools import partial
+
+        from penstock.operators.project.punctuation import through_project
+        from penstock.operators.shared.describing import DescribingBehaviour
+
+        return DescribingBehaviour(operator, tuple(operator.renames), partial(through_project, operator))
+
+    def judge(self, operator: Project, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.project.contract import judge_project
+
+        return judge_project(operator, below[0])
+
+    def bound(self, operator: Project, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        from penstock.contract.bounding import renamed
+        from penstock.contract.size import Bound
+
+        return Bound(), renamed(below[0], operator, operator.renames)
+
+    def total(self, operator: Project, below: Sequence[int | None]) -> int | None:
+        return below[0]
+
+    def respond(self, operator: Project, pattern: Pattern) -> Response:
+        from penstock.operators.project.feedback import respond_project
+
+        return respond_project(operator, pattern)
+
+    def passes_all(self, operator: Project, pattern: Pattern) -> bool:
+        return True
+
+    def issues(self, operator: Project, below: Sequence[Flow]) -> Iterable[Told]:
+        return ()
+
+    def step(self, operator: Project, node_id: str) -> Any:
+        from penstock.operators.project.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: Project, around: Surroundings) -> Running:
+        from penstock.operators.project import reference
+
+        return reference.Project(operator, around.looked_at)
+
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        from pyarrow.types import is_integer
+
+        chosen = random.choice(list(below.schema))
+        again = f"r_{chosen.name}"
+        if again in below.schema:
+            return None
+        made = [below.rename({chosen.name: again}), below.with_columns(**{again: f"`{chosen.name}`"})]
+        if len(below.schema) > 1:
+            made.append(below.drop(chosen.name))
+        if is_integer(chosen.type):
+            made.append(below.with_columns(**{chosen.name: f"`{chosen.name}` + 10"}))
+        return random.choice(made)
+
+
+SPEC = ProjectSpec()

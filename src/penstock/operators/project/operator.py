@@ -22,6 +22,11 @@ class Project(Operator):
         return ", ".join(n if e.text == n else f"{e.text} AS {n}" for n, e in self.columns)
 
     @property
+    def meaning(self) -> str:
+        """What decides results, however it was written."""
+        return ", ".join(f"{e.sql} AS {n}" for n, e in self.columns)
+
+    @property
     def renames(self) -> dict[str, tuple[str, ...]]:
         """Input attribute → the output attributes that carry it unchanged."""
         out: dict[str, tuple[str, ...]] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from penstock.pattern.pattern import Pattern
@@ -19,16 +20,22 @@ class DescribingBehaviour(Behaviour):
     A promise speaks of whole groups by itself, or together with others that cover the rest of a finite domain.
     """
 
-    def __init__(self, operator: Operator, attributes: Sequence[str]) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        attributes: Sequence[str],
+        rule: Callable[[Pattern], Iterable[Pattern]] | None = None,
+    ) -> None:
+        """`rule` says what becomes of one that does."""
         (below,) = operator.inputs
-        self.operator = operator
+        self.rule = partial(through, operator) if rule is None else rule
         self.describer = Describer(below.schema, attributes, domains(below))
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
         if not patterns:
             return ()
-        return maximal(q for p in self.describer.add(patterns) for q in through(self.operator, p))
+        return maximal(q for p in self.describer.add(patterns) for q in self.rule(p))
 
     def to_json(self) -> dict[str, Any]:
         return self.describer.to_json()

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyarrow.types import is_date, is_timestamp
 
 from penstock.pattern.duration import format_duration
-from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, OnViolation, Promise, Reader
-
-if TYPE_CHECKING:
-    pass
 from penstock.plan.operator import Operator
+from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, OnViolation, Promise, Reader
 
 
 @dataclass(frozen=True, eq=False)
