@@ -8,7 +8,7 @@ from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.meeting import meeting_of
+from penstock.operators.join.meeting import held_by
 from penstock.operators.join.operator import Join
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
@@ -36,13 +36,7 @@ def held_for(operator: Operator) -> dict[str, Any] | None:
     """
     match operator:
         case Join() | MultiJoin():
-            meeting = meeting_of(operator)
-            return {
-                "kind": "join",
-                "keys": [list(s.keys) for s in meeting.sides],
-                "times": [s.time for s in meeting.sides],
-                "reach": {f"{a},{b}": list(reach) for (a, b), reach in meeting.reach.items()},
-            }
+            return held_by(operator)
         case RowsJoin():
             keys = [[a for a, _ in operator.keys], [b for _, b in operator.keys]]
             return {"kind": "join", "keys": keys, "times": list(operator.times), "reach": {}}

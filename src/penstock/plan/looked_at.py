@@ -9,6 +9,7 @@ from __future__ import annotations
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
+from penstock.operators.join.meeting import used_by
 from penstock.operators.join.operator import Join
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
@@ -87,18 +88,8 @@ def _reads(operator: Operator, port: int, wanted: frozenset[str]) -> set[str]:
             return set(operator.reads)
         case Aggregate():
             return {*operator.keys, *(c for a in operator.aggregations for c in a.columns)}
-        case Join():
-            read = {pair[port] for pair in operator.keys}
-            read |= {a for column in operator.columns for side, a in column.origins if side == port}
-            if operator.band is not None:
-                read.add((operator.band.left, operator.band.right)[port])
-            if operator.residual is not None:
-                read |= {a for side, a, n in operator.pair if side == port and n in operator.residual.columns}
-            return read
-        case MultiJoin():
-            read = {*operator.keys[port], *(a for c in operator.columns for side, a in c.origins if side == port)}
-            time = operator.times[port]
-            return read if time is None else read | {time}
+        case Join() | MultiJoin():
+            return used_by(operator, port)
         case Union():
             return set(wanted)
         case Map() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | RowsJoin() | Sink():

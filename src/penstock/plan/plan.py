@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from penstock.errors import UserError
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.instrument.operator import Instrument
-from penstock.operators.join.operator import Joined, Taken
+from penstock.operators.join.operator import Joined, definition_of, origins_in_words
 from penstock.operators.limit.operator import Limit
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.map.operator import Map
@@ -159,20 +159,13 @@ def definition(operator: Operator) -> str:
         case Union():
             return f"union of {len(operator.inputs)}"
         case Joined():
-            nulls = "; nulls are alike" if operator.null_safe else ""
-            return f"{operator.meaning}; {_origins(operator.columns, ('left', 'right'))}{nulls}"
+            return definition_of(operator)
         case MultiJoin():
-            inputs = [f"input {k + 1}" for k in range(len(operator.inputs))]
-            return f"{operator.meaning}; {_origins(operator.columns, inputs)}"
+            return f"{operator.meaning}; {origins_in_words(operator.columns, operator.side_names)}"
         case TableJoin() | Pace() | Instrument() | Distinct() | OrderBy() | Limit() | Top() | Sink():
             return operator.detail
         case _:
             raise unknown(operator, "which part of it decides its results")
-
-
-def _origins(columns: Sequence[Taken], inputs: Sequence[str]) -> str:
-    """Where the attributes of a join come from, the first that is not null: `trip ← left.trip, right.trip`."""
-    return "; ".join(f"{c.name} ← {', '.join(f'{inputs[k]}.{name}' for k, name in c.origins)}" for c in columns)
 
 
 def _reading(reader: Reader | None) -> str:

@@ -1,1 +1,115 @@
 """Join: two inputs on equal keys, within a band of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.join.operator import PADDED, Join, definition_of, lineage_of
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class JoinSpec(Spec[Join]):
+    """Rows wait for partners until the other side has promised that none comes, and may come out alone then."""
+
+    operator = Join
+
+    # --- the plan
+    def traits(self, operator: Join) -> Traits:
+        return Traits(
+            keeps_state=True,
+            heeds_order=False,
+            at_once=False,
+            makes="any",
+            exact=True,
+            listens=True,
+            queues=False,
+            retracts=Retraction.REFUSES,
+        )
+
+    def lineage(self, operator: Join) -> Lineage:
+        return lineage_of(operator.columns, PADDED[operator.how])
+
+    def facts(self, operator: Join) -> Mapping[str, Fact]:
+        return {}
+
+    def reads(self, operator: Join, port: int, wanted: frozenset[str]) -> Collection[str]:
+        from penstock.operators.join.meeting import used_by
+
+        return used_by(operator, port)
+
+    def computed(self, operator: Join, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        return frozenset(operator.schema.names)
+
+    def definition(self, operator: Join) -> str:
+        return definition_of(operator)
+
+    def held(self, operator: Join) -> dict[str, Any] | None:
+        from penstock.operators.join.meeting import held_by
+
+        return held_by(operator)
+
+    # --- punctuation
+    def behaviour(self, operator: Join, heard: bool) -> Behaviour:
+        from penstock.operators.join.punctuation import JoinBehaviour
+
+        return JoinBehaviour(operator, asks=heard)
+
+    # --- contracts
+    def judge(self, operator: Join, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.join.contract import judge_join
+
+        return judge_join(operator, below)
+
+    def bound(self, operator: Join, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        from penstock.operators.join.bound import bound_join
+
+        return bound_join(operator, below, measured.epoch)
+
+    def total(self, operator: Join, below: Sequence[int | None]) -> int | None:
+        return None  # Each event may meet many.
+
+    # --- feedback
+    def respond(self, operator: Join, pattern: Pattern) -> Response:
+        from penstock.operators.join.feedback import respond_join
+
+        return respond_join(operator, pattern)
+
+    def passes_all(self, operator: Join, pattern: Pattern) -> bool:
+        return False
+
+    def issues(self, operator: Join, below: Sequence[Flow]) -> Iterable[Told]:
+        from penstock.operators.join.feedback import issues_join
+
+        return issues_join(operator, below)
+
+    # --- running it
+    def step(self, operator: Join, node_id: str) -> Any:
+        from penstock.operators.join.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: Join, around: Surroundings) -> Running:
+        from penstock.operators.join import reference
+
+        return reference.Join(operator)
+
+    # --- tests
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        from penstock.operators.join.example import banded, drawn
+
+        return drawn(random, below, other, thrifty=random.random() < 0.2, **banded(random, below, other))
+
+
+SPEC = JoinSpec()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from penstock.contract.flow import Tags
 from penstock.contract.rates import Arrivals, Pace, Term, Untold, soonest, step_of
 from penstock.contract.size import HASH, Bound, said, widths
-from penstock.operators.join.meeting import Meeting, meeting_of
+from penstock.operators.join.meeting import Meeting, meeting_of, used_by
 from penstock.operators.join.operator import LONELY, Join, Joined
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.plan.domain import domains_behind
@@ -63,7 +63,7 @@ def bound_sides(operator: Join | MultiJoin, below: Sequence[Pace], epoch: int | 
             lacks += [term.lacks] if term.ticks is None else [pace.lacks]
             continue
         why.append(f"{operator.side_names[k]}: {said(pace, term.ticks)}")
-        stored = _stored(operator, meeting, k)
+        stored = used_by(operator, k)
         width = widths([f for f in operator.inputs[k].schema.arrow if f.name in stored], HASH)
         size = None if size is None or width is None else size + rows * width
     counts = [s.rows for s in stays]
@@ -94,16 +94,6 @@ def _wait(meeting: Meeting, below: Sequence[Pace], k: int, h: int) -> Term:
     if best is None:
         return Term(None)
     return best if best.ticks is None else Term(max(0, best.ticks))
-
-
-def _stored(operator: Join | MultiJoin, meeting: Meeting, k: int) -> set[str]:
-    """The attributes of an input that are kept: those that decide about partners or go out."""
-    side = meeting.sides[k]
-    used = set(side.keys) | ({side.time} if side.time is not None else set())
-    used |= {n for column in operator.columns for port, n in column.origins if port == k}
-    if isinstance(operator, Join) and operator.residual is not None:
-        used |= {a for port, a, n in operator.pair if port == k and n in operator.residual.columns}
-    return used
 
 
 # --- what flows on ----------------------------------------------------------------------------------------------------

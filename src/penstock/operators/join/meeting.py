@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -146,6 +147,27 @@ def meeting_of(operator: Joined | MultiJoin) -> Meeting:
                 lifted.setdefault(key, name)
         sides.append(Side(schemas[k], tuple(keys[k]), times[k], {} if k in silent else lifted, k in padded))
     return Meeting(tuple(sides), reach, operator.schema)
+
+
+def used_by(operator: Join | MultiJoin, port: int) -> set[str]:
+    """The attributes of an input that are read and kept: those that decide about partners or go out."""
+    side = meeting_of(operator).sides[port]
+    used = set(side.keys) | ({side.time} if side.time is not None else set())
+    used |= {n for column in operator.columns for k, n in column.origins if k == port}
+    if isinstance(operator, Join) and operator.residual is not None:
+        used |= {a for k, a, n in operator.pair if k == port and n in operator.residual.columns}
+    return used
+
+
+def held_by(operator: Join | MultiJoin) -> dict[str, Any]:
+    """What decides when rows of a join are released, as plain data."""
+    meeting = meeting_of(operator)
+    return {
+        "kind": "join",
+        "keys": [list(s.keys) for s in meeting.sides],
+        "times": [s.time for s in meeting.sides],
+        "reach": {f"{a},{b}": list(reach) for (a, b), reach in meeting.reach.items()},
+    }
 
 
 def _minus(ticks: int | None) -> int | None:

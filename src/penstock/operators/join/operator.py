@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.pattern.duration import format_duration
 from penstock.plan.operator import Operator
+from penstock.plan.spec import Carried
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.plan.spec import Lineage
     from penstock.sql.expression import Expression
 
 
@@ -142,3 +146,19 @@ class Join(Joined):
     @property
     def manners(self) -> tuple[str, ...]:
         return (*(["thrifty"] if self.thrifty else []), *super().manners)
+
+
+def lineage_of(columns: Sequence[Taken], padded: frozenset[int] = frozenset()) -> Lineage:
+    """What the columns of a join carry, of whose inputs those `padded` may be missing in a result."""
+    return {c.name: Carried(c.origins, padded=padded) for c in columns}
+
+
+def definition_of(operator: Joined) -> str:
+    """What decides the results of a join of two inputs."""
+    nulls = "; nulls are alike" if operator.null_safe else ""
+    return f"{operator.meaning}; {origins_in_words(operator.columns, operator.side_names)}{nulls}"
+
+
+def origins_in_words(columns: Sequence[Taken], inputs: Sequence[str]) -> str:
+    """Where the attributes of a join come from, the first that is not null: `trip ← left.trip, right.trip`."""
+    return "; ".join(f"{c.name} ← {', '.join(f'{inputs[k]}.{name}' for k, name in c.origins)}" for c in columns)

@@ -1,1 +1,116 @@
 """Joins with the last rows of each key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.join.operator import PADDED, definition_of, lineage_of
+from penstock.operators.rows_join.operator import RowsJoin
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class RowsJoinSpec(Spec[RowsJoin]):
+    """Events take their places in order of time, and the last ones of each key stay for partners to come."""
+
+    operator = RowsJoin
+
+    # --- the plan
+    def traits(self, operator: RowsJoin) -> Traits:
+        return Traits(
+            keeps_state=True,
+            heeds_order=False,
+            at_once=False,
+            makes="any",
+            exact=True,
+            listens=True,
+            queues=False,
+            retracts=Retraction.REFUSES,
+        )
+
+    def lineage(self, operator: RowsJoin) -> Lineage:
+        return lineage_of(operator.columns, PADDED[operator.how])
+
+    def facts(self, operator: RowsJoin) -> Mapping[str, Fact]:
+        return {}
+
+    def reads(self, operator: RowsJoin, port: int, wanted: frozenset[str]) -> Collection[str]:
+        # The content of whole rows decides between events of the same time.
+        return operator.inputs[port].schema.names
+
+    def computed(self, operator: RowsJoin, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        return frozenset(operator.schema.names)
+
+    def definition(self, operator: RowsJoin) -> str:
+        return definition_of(operator)
+
+    def held(self, operator: RowsJoin) -> dict[str, Any] | None:
+        keys = [[a for a, _ in operator.keys], [b for _, b in operator.keys]]
+        return {"kind": "join", "keys": keys, "times": list(operator.times), "reach": {}}
+
+    # --- punctuation
+    def behaviour(self, operator: RowsJoin, heard: bool) -> Behaviour:
+        from penstock.operators.rows_join.punctuation import RowsJoinBehaviour
+
+        return RowsJoinBehaviour(operator)
+
+    # --- contracts
+    def judge(self, operator: RowsJoin, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.rows_join.contract import judge_rows_join
+
+        return judge_rows_join(operator, below)
+
+    def bound(self, operator: RowsJoin, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        from penstock.operators.rows_join.contract import bound_rows_join
+
+        return bound_rows_join(operator, below, measured.epoch)
+
+    def total(self, operator: RowsJoin, below: Sequence[int | None]) -> int | None:
+        return None  # Each event may meet many.
+
+    # --- feedback
+    def respond(self, operator: RowsJoin, pattern: Pattern) -> Response:
+        from penstock.operators.rows_join.feedback import respond_rows_join
+
+        return respond_rows_join(operator, pattern)
+
+    def passes_all(self, operator: RowsJoin, pattern: Pattern) -> bool:
+        return False
+
+    def issues(self, operator: RowsJoin, below: Sequence[Flow]) -> Iterable[Told]:
+        from penstock.operators.rows_join.feedback import issues_rows_join
+
+        return issues_rows_join(operator)
+
+    # --- running it
+    def step(self, operator: RowsJoin, node_id: str) -> Any:
+        from penstock.operators.rows_join.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: RowsJoin, around: Surroundings) -> Running:
+        from penstock.operators.rows_join import reference
+
+        return reference.RowsJoin(operator)
+
+    # --- tests
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        from penstock.operators.join.example import drawn, times_of
+
+        times = times_of(below, other)
+        rows = random.choice((2, (3, 1), (1, None)))
+        return None if times is None else drawn(random, below, other, rows=rows, times=times)
+
+
+SPEC = RowsJoinSpec()
