@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from penstock.analysis.total import total_behind
-from penstock.plan.held import held_for
-from penstock.plan.through import through
 
 import penstock as ps
 from penstock.analysis.bounds import bounds
@@ -22,17 +20,15 @@ from penstock.analysis.check import check
 from penstock.analysis.forecast import forecast, releases
 from penstock.analysis.judge import weigh
 from penstock.analysis.probe import issues
-from penstock.analysis.propagate import Propagation, behaviour_of, hears
+from penstock.analysis.propagate import Propagation
 from penstock.analysis.respond import respond
 from penstock.builder.multiway import join
 from penstock.contract.flow import Verdict
 from penstock.engine.tables import prepare
 from penstock.engine.tasks.columns import needed
 from penstock.engine.tasks.pipeline import EVERYTHING, Flow, Pipeline, Watch, stateful_kernel
-from penstock.errors import UnknownOperatorError
-from penstock.operators.impute.operator import Impute
+from penstock.errors import UnknownOperatorError, UserError
 from penstock.operators.join.operator import Joined
-from penstock.operators.map.operator import Map
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
@@ -43,7 +39,8 @@ from penstock.plan.grid import grids
 from penstock.plan.looked_at import looked_at
 from penstock.plan.monotone import is_never_negative
 from penstock.plan.operator import Operator
-from penstock.plan.plan import Plan, definition
+from penstock.plan.plan import Plan
+from penstock.plan.spec import Spec, register, registered, spec_of, traits_of
 from penstock.plan.window_behind import window_behind
 from penstock.reference.domain import domains as reference_domains
 from penstock.reference.grid import grid_of
@@ -97,7 +94,7 @@ OPERATORS: dict[str, Operator] = {
 def kinds(of: type[Operator] = Operator) -> Iterator[type[Operator]]:
     """All kinds of operators that Penstock has; what tests make up and what kinds only share is not among them."""
     for kind in of.__subclasses__():
-        if kind.__module__.startswith("penstock.") and kind is not Joined:
+        if kind.__module__.startswith("penstock.operators.") and kind is not Joined:
             yield kind
         yield from kinds(kind)
 
@@ -106,10 +103,22 @@ def test_there_is_something_of_every_kind() -> None:
     assert {type(o) for o in OPERATORS.values()} == set(kinds())
 
 
-def test_only_a_queue_is_another_operator_too() -> None:
-    """Whoever knows a kind knows what is derived from it: so nothing is, but where it was thought of."""
-    derived = {k for k in kinds() if not any(b in (Operator, Joined) for b in k.__bases__)}
-    assert derived == {Impute} and Impute.__bases__ == (Map,)
+def test_every_kind_is_registered_itself() -> None:
+    """What is derived from a kind has answers of its own."""
+    assert {s.operator for s in registered()} >= set(kinds())
+
+
+def test_a_spec_that_lacks_something_is_refused_with_all_that_it_lacks() -> None:
+    class Half(Spec[Shuffle]):
+        operator = Shuffle
+
+        def traits(self, operator: Shuffle) -> Any:
+            return None
+
+    with pytest.raises(UserError, match=r"operator 'shuffle' lacks lineage, facts, reads, computed, .*, example"):
+        register(Half)  # type: ignore[arg-type]
+    with pytest.raises(UnknownOperatorError):
+        spec_of(Shuffle((A.operator,), A.schema))
 
 
 # --- every place ------------------------------------------------------------------------------------------------------
@@ -164,15 +173,15 @@ PLACES: dict[str, Callable[[Operator], object]] = {
     "judge": lambda o: weigh(Plan.of(o)),
     "check": lambda o: check(Plan.of(o)),
     "bounds": lambda o: bounds(Plan.of(o), epoch=10),
-    "total": lambda o: total_behind(o, [5 for _ in o.inputs]),
-    "total, not knowing": lambda o: total_behind(o, [None for _ in o.inputs]),
+    "total": lambda o: spec_of(o).total(o, [5 for _ in o.inputs]),
+    "total, not knowing": lambda o: spec_of(o).total(o, [None for _ in o.inputs]),
     "issues": lambda o: list(issues(Plan.of(o), _verdicts(o))),
     "forecast": lambda o: forecast(Plan.of(o)),
     "releases": lambda o: releases(Plan.of(o)),
     "heeds_order": heeds_order,
     "order_matters": lambda o: [order_matters(Plan.of(o), n.id) for n in Plan.of(o) if n.operator in o.inputs],
-    "behaviour_of": behaviour_of,
-    "hears": hears,
+    "behaviour": lambda o: spec_of(o).behaviour(o, True),
+    "traits": traits_of,
     "punctuation": propagated,
     "passes_at_once": passes_at_once,
     "comes_as_read": comes_as_read,
@@ -183,8 +192,8 @@ PLACES: dict[str, Callable[[Operator], object]] = {
     "grids": grids,
     "is_never_negative": lambda o: [is_never_negative(o, n) for n in o.schema.names],
     "window_behind": lambda o: window_behind(o, first(o)),
-    "held_for": held_for,
-    "definition": definition,
+    "held": lambda o: spec_of(o).held(o),
+    "definition": lambda o: spec_of(o).definition(o),
     "looked_at": lambda o: looked_at(ended(o)),
     "columns": columns,
     "kernel": lambda o: stateful_kernel(Plan.of(o).nodes[-1]),
@@ -230,11 +239,6 @@ def test_what_nobody_knows_cannot_tell_whether_it_needs_an_order() -> None:
 
 def _unordered() -> Operator:
     return replace(A.operator, promises=())
-
-
-def test_a_punctuation_does_not_get_through_what_nobody_knows() -> None:
-    with pytest.raises(UnknownOperatorError, match="Shuffle"):
-        list(through(Shuffle((A.operator,), A.schema), everything(A.operator)))
 
 
 def test_nobody_knows_on_which_events_it_fails() -> None:

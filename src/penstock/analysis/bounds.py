@@ -44,7 +44,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
     epoch reads at most (the setting `max_rows`); without it the bounds are for what stays between epochs.
 
     >>> import penstock as ps
-    >>> cars = ps.stream("cars", "ts timestamp, segment int", "ts").disorder("10 s")
+    >>> cars = ps.stream("cars", "ts timestamp, segment int", time="ts").disorder("10 s")
     >>> counts = cars.window("1 min").group_by("segment").agg(n="count(*)")
     >>> print(bounds(counts.plan)["aggregate-1"])
     rows unknown: declare cars.expect(rate=…) or cars.expect(keys={'segment': …})

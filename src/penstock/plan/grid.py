@@ -41,7 +41,7 @@ def grids(operator: Operator) -> dict[str, Grid]:
     """The output attributes of an operator that lie on a grid; null may be among their values.
 
     >>> import penstock as ps
-    >>> s = ps.stream("s", "ts int", "ts")
+    >>> s = ps.stream("s", "ts int", time="ts")
     >>> grids(s.window(10, slide=5, origin=2).agg(n="count(*)").rename(window_start="w").operator)
     {'w': Grid(step=5, phase=2)}
     """

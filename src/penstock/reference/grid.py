@@ -12,7 +12,7 @@ def grid_of(node: Operator, attribute: str) -> tuple[int, int]:
     """(step, first): the values of an attribute are `first` plus multiples of `step`; step 1 where nothing is known.
 
     >>> import penstock as ps
-    >>> s = ps.stream("s", "ts int", "ts")
+    >>> s = ps.stream("s", "ts int", time="ts")
     >>> grid_of(s.window(10, origin=3).agg(n="count(*)").operator, "window_start")
     (10, 3)
     """
