@@ -19,7 +19,9 @@ from penstock.checkpoint.names import refuse_links
 from penstock.checkpoint.storage import Storage, below, seal, unseal
 from penstock.engine.own_files import Written, refuse_reading_own_files
 from penstock.engine.settings import Settings
-from penstock.engine.sink.target import OWNER, BoundTarget, FileTarget, FolderTarget, Target
+from penstock.engine.sink.folder import OWNER, FileTarget, FolderTarget
+from penstock.engine.sink.hive import folder_of
+from penstock.engine.sink.target import BoundTarget, Target
 from penstock.engine.source.folder import Folder
 from penstock.errors import CheckpointError, UserError
 from penstock.operators.source.operator import Source
@@ -95,7 +97,8 @@ def _written(storage: Storage, results: BoundTarget, letters: BoundTarget) -> di
     names = ("meta.json", "epochs/000001.plan.json", "state/aggregate-1/0/000001-0-0.arrow", "results/000001.arrow")
     found = {"checkpoint": Written("checkpoint", storage, names)}
     if isinstance(results, FolderTarget):
-        result = f"part-000001-b1000.{results.staging.format}"
+        by = "".join(f"{folder_of(c, None)}/" for c in results.staging.partition_by)
+        result = f"{by}part-000001-b1000.{results.staging.format}"
         found = {"sink": Written("sink", results.storage, (result,)), **found}
     found["dead_letters"] = Written("dead_letters", letters.staging.storage, ("part-000001-s000.parquet",))
     return found

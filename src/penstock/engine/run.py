@@ -104,7 +104,7 @@ class Run(Talking):
         admission: Admission | None = None,
         feedback: Sequence[str] = (),
     ) -> None:
-        self.target = target
+        self.target = target = target.fitted(operator.schema)
         self.trigger = trigger
         self.history: deque[Progress] = deque(maxlen=10_000)
         self._listener = listener

@@ -471,7 +471,7 @@ class Driver:
         report = Report("plan", saved=begun.saved)
         if begun.unreadable:
             letters, task = passed_over_letters(begun.unreadable), f"s{len(begun.assignments):03d}"
-            report.outputs.append(self.targets["dead"].staging.write(letters, begun.plan.epoch, task))
+            report.outputs.extend(self.targets["dead"].staging.write(letters, begun.plan.epoch, task))
             report.dead = {UNREADABLE: letters.num_rows}
         return report
 
