@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.builder.multiway import JoinStatistics, join
 from penstock.engine.measure_joins import measure_joins
 from penstock.engine.progress import Progress
+from penstock.engine.query import Query, start
 from penstock.engine.run import Run, Trigger
 from penstock.engine.sink import console, deliver, json_lines, memory, parquet
 from penstock.engine.spark.session import spark_session
@@ -48,6 +49,7 @@ __all__ = [
     "PenstockError",
     "Progress",
     "Punctuate",
+    "Query",
     "Run",
     "Schema",
     "Stream",
@@ -68,6 +70,7 @@ __all__ = [
     "memory",
     "parquet",
     "spark_session",
+    "start",
     "stream",
     "table",
 ]

@@ -18,7 +18,7 @@ from penstock.checkpoint.storage import Storage
 from penstock.engine.epoch.driver import Driver
 from penstock.engine.settings import Settings
 from penstock.engine.sink import memory
-from penstock.engine.sink.target import FileTarget
+from penstock.engine.sink.folder import FileTarget
 from penstock.operators.sink.operator import Sink
 from penstock.pattern.pattern import Pattern
 from penstock.plan.plan import Plan

@@ -43,7 +43,7 @@ from penstock.contract.template import Scheme
 from penstock.engine.epoch.driver import Driver
 from penstock.engine.settings import Settings
 from penstock.engine.sink import memory
-from penstock.engine.sink.target import FileTarget
+from penstock.engine.sink.folder import FileTarget
 from penstock.operators.join import reference as joins
 from penstock.operators.landmark_aggregate.reference import LandmarkAggregate as Landmarks
 from penstock.operators.multijoin import reference as multijoin

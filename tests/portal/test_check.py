@@ -180,7 +180,7 @@ def test_reason_from_the_file_and_the_command_line(query_file: Write, monkeypatc
     class StopError(Exception):
         pass
 
-    def stop(self: object, query: object, sink: object, options: dict[str, Any], **more: object) -> None:
+    def stop(self: object, queries: object, options: dict[str, Any], **more: object) -> None:
         given.append(options["allow_unbounded"])
         raise StopError
 

@@ -12,6 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint.storage import seal
+from penstock.engine.query import Queries
 from penstock.engine.terminal import terminal
 from penstock.portal.cli import _print_summary
 from penstock.portal.testing import local_session
@@ -27,7 +28,7 @@ def watched(home: Path, rows: int = 3) -> tuple[dict[str, Any], str]:
     options = {"trigger": "available_now", "checkpoint": str(home / "kept")}
     out = io.StringIO()
     watch = Watch("numbers.py", "lines", terminal(out, width=200))
-    run = watch.run(numbers.group_by("t").agg(n="count(*)"), ps.memory(), options, spark=local_session())
+    run = watch.run(Queries.of(numbers.group_by("t").agg(n="count(*)").to(ps.memory())), options, spark=local_session())
     return watch.summary(run), out.getvalue()
 
 

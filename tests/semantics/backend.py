@@ -23,7 +23,7 @@ from penstock.engine.epoch import driver as epoch
 from penstock.engine.epoch.driver import Driver
 from penstock.engine.settings import Settings
 from penstock.engine.sink import MemoryTarget, memory
-from penstock.engine.sink.target import FileTarget
+from penstock.engine.sink.folder import FileTarget
 from penstock.engine.source.letter import FAILED
 from penstock.feedback.answers import AS_OF, PARTIAL, answers
 from penstock.feedback.log import ControlLog

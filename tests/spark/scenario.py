@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.checkpoint.checkpoint import Checkpoint, named_by
+from penstock.checkpoint.names import is_result
 from penstock.checkpoint.runs import read_marks, read_run, run_names
 from penstock.checkpoint.storage import Storage
 
@@ -120,6 +121,7 @@ class Scenario:
     query: Callable[[Path], ps.Stream]
     settings: Mapping[str, Any] = field(default_factory=dict)
     write: Callable[[Path], None] = write_input
+    partition_by: tuple[str, ...] = ()
 
     def prepare(self, home: Path) -> None:
         self.write(home / "in")
@@ -127,7 +129,7 @@ class Scenario:
     def start(self, source: Path, home: Path, spark: Any, **settings: Any) -> ps.Run:
         """Start, or take up again, the run whose results and checkpoint lie in `home`."""
         return self.query(source / "in").start(
-            ps.parquet(str(home / "out")),
+            ps.parquet(str(home / "out"), partition_by=self.partition_by),
             trigger="available_now",
             checkpoint=str(home / "checkpoint"),
             spark=spark,
@@ -145,6 +147,7 @@ SCENARIOS = {
         Scenario("two-levels", two_levels),
         Scenario("no-overlap", windows, {"overlap": False, "fuse_below": 0}),
         Scenario("partitions", partitioned, {"max_rows": ROWS // 3}, partial(write_input, partitions=("a", "b"))),
+        Scenario("by-value", windows, {"fuse_below": 0}, partition_by=("key", "window_start")),
         # Marks of stored rows change in nearly every epoch.
         Scenario("joined", joined, {"max_rows": 16}, write_trips),
         Scenario("joined-open", partial(joined, how="left", over=False), {"max_rows": 16}, write_trips),
@@ -202,10 +205,10 @@ def outcome(home: Path) -> Outcome:
 
 def _parts(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     found = {}
-    for path in sorted(folder.glob("part-*")):
-        rows = pq.read_table(path).to_pylist()
+    for path in sorted(p for p in folder.rglob("part-*") if "_penstock" not in p.parts):
+        rows = pq.ParquetFile(path).read().to_pylist()
         # Dead letters name the file an event came from; where that lies is not part of the result.
-        found[path.name] = sorted((tuple(_name(v) for v in r.values()) for r in rows), key=repr)
+        found[str(path.relative_to(folder))] = sorted((tuple(_name(v) for v in r.values()) for r in rows), key=repr)
     return found
 
 
@@ -257,4 +260,4 @@ def orphans(home: Path) -> list[str]:
     ours = ("dead_letters/part-", "published/")
     left = [n for n in storage.tree() if n not in named and not n.startswith(ours)]
     sink = Storage.at(str(home / "out"))
-    return left + [n for n in sink.tree() if n != "_penstock/owner.json" and not n.startswith("part-")]
+    return left + [n for n in sink.tree() if n != "_penstock/owner.json" and not is_result(n)]

@@ -124,6 +124,13 @@ def test_every_step_of_a_join_crashes_once(undisturbed_here: Undisturbed, tmp_pa
         assert any("marks-" in n for n in there) and any("distinct" in n for n in there)
 
 
+def test_every_step_of_results_by_value_crashes_once(undisturbed_here: Undisturbed, tmp_path: Path) -> None:
+    hook = EveryStepOnce(tmp_path)
+    crashes = check_kept("by-value", undisturbed_here, tmp_path, hook)
+    assert crashes == len(hook.seen) >= 60
+    assert any(p.startswith("publish key=") for p in hook.seen)
+
+
 def test_a_join_crashes_within_files_of_state(
     undisturbed_here: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

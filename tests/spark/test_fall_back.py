@@ -89,7 +89,7 @@ class Patient:
 
     def parts(self, epoch: int) -> list[Path]:
         places = (self.home / "out", self.home / "checkpoint" / "dead_letters")
-        return sorted(p for place in places for p in place.glob(f"part-{epoch:06d}-*"))
+        return sorted(p for place in places for p in place.rglob(f"part-{epoch:06d}-*"))
 
 
 class Undisturbed:
@@ -138,7 +138,7 @@ def test_the_first_epoch_can_be_run_again(undisturbed: Undisturbed, tmp_path: Pa
     assert outcome(tmp_path) == expected
 
 
-@pytest.mark.parametrize("name", ["windows", "no-overlap", "fused", "joined"])
+@pytest.mark.parametrize("name", ["windows", "no-overlap", "fused", "joined", "by-value"])
 def test_damage_while_it_runs_is_found_by_the_task_that_reads(
     undisturbed: Undisturbed, tmp_path: Path, name: str
 ) -> None:

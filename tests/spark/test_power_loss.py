@@ -41,7 +41,8 @@ class Sink:
     def target(self) -> Any:
         if self.kind == "deliver":
             return ps.deliver(self._take)
-        return {"parquet": ps.parquet, "json": ps.json_lines}[self.kind](str(self.home / "out"))
+        made = {"parquet": ps.parquet, "json": ps.json_lines}[self.kind.removesuffix(" by value")]
+        return made(str(self.home / "out"), partition_by=["key"] if "by value" in self.kind else ())
 
     def _take(self, rows: pa.Table, epoch: int) -> None:
         found = [tuple(r.values()) for r in rows.to_pylist()]
@@ -50,7 +51,8 @@ class Sink:
     def rows(self) -> Counter[Row]:
         if self.kind == "deliver":
             return Counter(row for rows in self.delivered.values() for row in rows)
-        return Counter(row for path in sorted((self.home / "out").glob("part-*")) for row in _rows(path))
+        parts = sorted((self.home / "out").glob("**/part-*" if "by value" in self.kind else "part-*"))
+        return Counter((*row, path.parent.name) for path in parts for row in _rows(path))
 
 
 def _rows(path: Path) -> list[Row]:
@@ -84,6 +86,8 @@ QUERIES: dict[str, tuple[Callable[[Path], ps.Stream], Callable[[Path], None], st
     "delivered one by one": (windows, write_input, "deliver", {"max_rows": ROWS, "overlap": False}),
     "fused": (windows, write_input, "parquet", {"max_rows": ROWS}),
     "compacting": (windows, write_input, "json", {"max_rows": ROWS // 3, "compact_above": 2, "fuse_below": 0}),
+    "by value": (windows, write_input, "parquet by value", {"max_rows": ROWS, "fuse_below": 0}),
+    "lines by value": (windows, write_input, "json by value", {"max_rows": ROWS, "overlap": False}),
     "joined": (joined, write_trips, "parquet", {"max_rows": 16}),
     "open": (partial(joined, how="left", over=False), write_trips, "deliver", {"max_rows": 16}),
     "with a table": (priced, write_priced, "parquet", {"max_rows": ROWS // 2}),
@@ -222,6 +226,8 @@ WAITS = {
     "the folders of runs": ("one by one", "sync_folder", r"checkpoint/state/[^/]*"),
     "the names of staged results": ("overlapping", "sync_folder", r"out/_penstock/staging"),
     "the names of results": ("overlapping", "sync_folder", r"out"),
+    "the names of results by value": ("by value", "sync_folder", r"out/key=[^/]*"),
+    "the folders of results by value": ("by value", "sync_folder", r"out"),
     "the names of records": ("overlapping", "sync_folder", r"checkpoint/epochs"),
     "the folders of the checkpoint": ("overlapping", "sync_folder", r"checkpoint"),
     "the name of a table's snapshot": ("with a table", "sync_folder", r"checkpoint/tables/[^/]*"),

@@ -148,7 +148,12 @@ def _fits(how: str, restriction: Restriction) -> bool:
 
 
 def remarks(
-    plan: Plan, feedback: Feedback, at: str | None = None, *, verdicts: Mapping[str, Verdict] | None = None
+    plan: Plan,
+    feedback: Feedback,
+    at: str | None = None,
+    *,
+    edge: str = "",
+    verdicts: Mapping[str, Verdict] | None = None,
 ) -> list[str]:
     """What somebody who gives a feedback should know: which of its guards could live for ever, a line for each.
 
@@ -161,7 +166,7 @@ def remarks(
     >>> print(*remarks(cars.plan, Feedback.parse("not [*, > 40]", cars.schema)))
     source:cars keeps not [speed > …] for ever: no punctuation on `speed` will ever say that (at most 64 are kept)
     """
-    found = forgettable(plan, feedback, at, verdicts=verdicts)
+    found = forgettable(plan, feedback, at, edge=edge, verdicts=verdicts)
     return list(dict.fromkeys(line(f, feedback.intent) for f in found if f.endless))
 
 

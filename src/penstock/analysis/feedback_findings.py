@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from penstock.analysis.cascade import root_of
 from penstock.analysis.feedback_check import Lasting, forgettable, outline, worst
 from penstock.analysis.probe import issues, probes
 from penstock.contract.flow import Verdict
@@ -49,10 +48,11 @@ def guarding(plan: Plan, verdicts: Mapping[str, Verdict], bounded: bool = False)
             if issue.widening and each.endless:
                 each = replace(each, why=f"{each.why}; each contains the one before, so it is one at most")
             found.setdefault(each.operator, []).append(_told(issue.node, each, issue.feedback.intent))
-    root = root_of(plan)
-    for _, feedback in probes(plan, root):
-        for each in worst(forgettable(plan, feedback, root, verdicts=verdicts, bounded=bounded)):
-            found.setdefault(each.operator, []).append(_told(OUTSIDE, each, feedback.intent))
+    for out in plan.exits:
+        for _, feedback in probes(plan, out.root):
+            lasting = forgettable(plan, feedback, out.root, edge=out.edge, verdicts=verdicts, bounded=bounded)
+            for each in worst(lasting):
+                found.setdefault(each.operator, []).append(_told(OUTSIDE, each, feedback.intent))
     return {operator: tuple(_merged(told)) for operator, told in found.items()}
 
 

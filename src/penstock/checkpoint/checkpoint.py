@@ -30,6 +30,7 @@ from penstock.checkpoint.names import (
     ForeignNameError,
     check_names,
     check_plain,
+    check_results,
     is_ours,
     is_partial,
 )
@@ -113,7 +114,7 @@ class Manifest:
             check_names(run_names(made.units), ("state/",), record)
             check_plain((k.operator for k in made.units), "", record)
             check_names((o.staged for o in made.outputs), (f"{STAGING}/", "results/"), record)
-            check_plain((o.final for o in made.outputs), "part-", record)
+            check_results((o.final for o in made.outputs), record)
             numbers = (made.epoch, made.snapshot, made.control)
             if not all(type(n) is int for n in numbers):
                 raise ValueError(numbers)

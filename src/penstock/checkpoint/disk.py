@@ -99,10 +99,11 @@ def sync_all(paths: Iterable[str]) -> None:
 def sync_names(folder: str) -> None:
     """Wait for what happened in a folder; the first time also for the folder's own name, and so on upwards."""
     _disk.sync_folder(folder)
-    _settle(folder)
+    settle_folder(folder)
 
 
-def _settle(folder: str) -> None:
+def settle_folder(folder: str) -> None:
+    """Wait until a folder's own name is on the disk, and those of the folders above it."""
     # Nobody can tell whether a folder that is there will be there after power loss: another program may just have made
     # it. So each is waited for once, up to the root: that costs little, and nothing from then on.
     inode = os.stat(folder).st_ino
@@ -112,5 +113,5 @@ def _settle(folder: str) -> None:
     if above != folder:
         with contextlib.suppress(PermissionError):  # Somebody else's: it was not made just now.
             _disk.sync_folder(above)
-        _settle(above)
+        settle_folder(above)
     _settled[folder] = inode

@@ -17,6 +17,8 @@ from penstock.errors import CheckpointError
 STAGING = "_penstock/staging"
 #: Results under their final names: `part-`, the epoch, the task, and of many results of one task the slice.
 PART = re.compile(r"part-(\d{6,})-[a-z]\d{3,}(?:-\d{4,})?\.(?:parquet|json|arrow)")
+#: The folders of results that are laid out by value: `day=2026-01-01/`, one for each column.
+_BY_VALUE = re.compile(r"(?:[^/=]+=[^/]+/)*")
 #: Records of epochs, and snapshots of positions.
 RECORD = re.compile(r"(\d{6,})\.(plan|commit)\.json")
 SNAPSHOT = re.compile(r"(\d{6,})\.json")
@@ -79,6 +81,42 @@ def check_plain(names: Iterable[str], start: str, record: str) -> None:
             raise ForeignNameError(
                 f"{record} names {name!r}, which is not a plain file name",
                 hint="it was changed by somebody: restore the checkpoint from a backup; nothing has been changed",
+            )
+
+
+def is_result(name: str) -> bool:
+    """Whether a file is named as Penstock names results, in folders by value or not.
+
+    >>> is_result("part-000042-b1000.parquet"), is_result("day=7/part-000042-b1000.parquet"), is_result("a/part-1.json")
+    (True, True, False)
+    """
+    folders = _BY_VALUE.match(name)
+    return folders is not None and PART.fullmatch(name, folders.end()) is not None
+
+
+def check_results(names: Iterable[str], record: str) -> None:
+    """Refuse a record that names anything but files of results in a folder, or in folders by value below it.
+
+    >>> check_results(["part-1", "day=2026-01-01/part-1"], "epochs/000001.commit.json")
+    >>> check_results(["day=7/../../part-1"], "epochs/000001.commit.json")
+    Traceback (most recent call last):
+    penstock.checkpoint.names.ForeignNameError: epochs/000001.commit.json names ...
+    """
+    for name in names:
+        check_names([name], ("",), record)
+        folders = _BY_VALUE.match(name)
+        check_plain([name[folders.end() if folders else 0 :]], "part-", record)
+
+
+def refuse_links_to(storage: Storage, name: str) -> None:
+    """Refuse to go to a file through a folder that is a symbolic link: what it leads to is not ours to change."""
+    if not storage.local:
+        return
+    for end in (k for k, letter in enumerate(name) if letter == "/"):
+        if os.path.islink(path := storage.path(name[:end])):
+            raise CheckpointError(
+                f"'{path}' is a symbolic link, and links to folders of results by value are not followed",
+                hint="put the folder itself in its place; the sink as a whole may be reached by a link",
             )
 
 

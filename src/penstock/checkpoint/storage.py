@@ -20,7 +20,7 @@ from typing import IO, Any
 import pyarrow as pa
 from pyarrow import fs
 
-from penstock.checkpoint.disk import disk, make_folder, sync_all, sync_names
+from penstock.checkpoint.disk import disk, make_folder, settle_folder, sync_all, sync_names
 from penstock.checkpoint.fault import reach
 from penstock.errors import CheckpointError, UserError, encodable, shortly
 
@@ -208,6 +208,12 @@ class Storage:
         if self.local and self.durable:
             with self._telling():
                 sync_names(self.path(name))
+
+    def settle(self, name: str) -> None:
+        """Wait until a folder itself is on the disk, with those above it; each time but the first costs nothing."""
+        if self.local and self.durable:
+            with self._telling():
+                settle_folder(self.path(name))
 
     def delete(self, name: str) -> None:
         """Delete a file; it is fine if it is gone already."""

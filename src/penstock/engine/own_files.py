@@ -7,7 +7,7 @@ lies below a name that starts with `_` or `.`, or that no glob matches, is none 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.checkpoint.storage import Storage
@@ -22,17 +22,17 @@ from penstock.plan.promise import Files
 
 @dataclass(frozen=True)
 class Written:
-    """A folder that a run writes to, and names of files as they will appear in it."""
+    """A folder that a run writes to, as its user calls it, and names of files as they will appear in it."""
 
     what: str
     storage: Storage
     names: tuple[str, ...]
 
 
-def refuse_reading_own_files(plan: Plan, written: Mapping[str, Written]) -> None:
-    """Refuse a query that would read what it writes; `written` by how its user calls each folder."""
+def refuse_reading_own_files(plan: Plan, written: Sequence[Written]) -> None:
+    """Refuse a query that would read what it writes."""
     for reader, folder in _read(plan):
-        for place in written.values():
+        for place in written:
             if _would_read(folder, place):
                 what = {"sink": "its results", "dead_letters": "its dead letters"}.get(place.what, "its own records")
                 raise UserError(

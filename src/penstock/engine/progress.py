@@ -103,8 +103,8 @@ class Receipt:
         return "\n  ".join((f"{self.text} to {self.to}", *self.remarks))
 
 
-def inside(node: str, root: str, feedback: Feedback) -> tuple[str, ...]:
+def inside(node: str, feedback: Feedback) -> tuple[str, ...]:
     """What to know before telling an operator inside a query something: those behind it did not say so."""
-    if node == root or feedback.intent is not Intent.ASSUMED:
+    if feedback.intent is not Intent.ASSUMED:
         return ()
     return (f"operators behind {node} may need what is dropped there: results may change, not only be missing",)

@@ -19,9 +19,12 @@ from penstock.checkpoint.names import refuse_links
 from penstock.checkpoint.storage import Storage, below, seal, unseal
 from penstock.engine.own_files import Written, refuse_reading_own_files
 from penstock.engine.settings import Settings
-from penstock.engine.sink.target import OWNER, BoundTarget, FileTarget, FolderTarget, Target
+from penstock.engine.sink.folder import OWNER, FileTarget, FolderTarget
+from penstock.engine.sink.hive import folder_of
+from penstock.engine.sink.target import BoundTarget, Target
 from penstock.engine.source.folder import Folder
 from penstock.errors import CheckpointError, UserError
+from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.plan.plan import Plan
 from penstock.plan.promise import Files
@@ -51,24 +54,27 @@ class Reservation:
             shutil.rmtree(self.storage.base, ignore_errors=True)
 
 
-def reserve(
-    plan: Plan, target: Target, *, checkpoint: str | None, dead_letters: str | None, settings: Settings
-) -> Reservation:
+def reserve(plan: Plan, *, checkpoint: str | None, dead_letters: str | None, settings: Settings) -> Reservation:
     """Take what a run needs, or say why it cannot have it."""
-    temporary = checkpoint is None and target.home is None
+    sinks: dict[str, Target] = {n.id: n.operator.target for n in plan.sinks if isinstance(n.operator, Sink)}
+    homes = [t.home for t in sinks.values() if t.home is not None]
+    temporary = checkpoint is None and not homes
+    if checkpoint is None and homes and len(sinks) > 1:
+        raise UserError(
+            f"{len(sinks)} sinks are written together, and no checkpoint is named, from which a later start goes on",
+            hint="name a folder for it: ps.start([…], checkpoint='checkpoints/traffic')",
+        )
     if checkpoint is None:
-        checkpoint = tempfile.mkdtemp(prefix="penstock-") if target.home is None else below(target.home, BESIDE_SINK)
+        checkpoint = tempfile.mkdtemp(prefix="penstock-") if temporary else below(homes[0], BESIDE_SINK)
     # What is thrown away at the end need not survive anything.
     storage = Storage.at(checkpoint, settings.durability == "commit" and not temporary)
     lock = Lock(storage)
     try:
         letters = FileTarget(dead_letters or below(storage.url, "dead_letters"), "parquet")
-        (sink,) = plan.sinks
-        targets = {sink.id: target.bind(sink.id, storage), "dead": letters.bind("dead", storage)}
-        # A driver's target keeps its results in the checkpoint, in a folder of their own.
-        if target.home is not None and _same(*(t.staging.storage for t in targets.values())):
-            raise UserError(f"dead_letters '{letters.path}' is the folder of the results", hint="name another folder")
-        refuse_reading_own_files(plan, _written(storage, targets[sink.id], targets["dead"]))
+        bound = {i: t.bind(i, storage) for i, t in sinks.items()}
+        targets = {**bound, "dead": letters.bind("dead", storage)}
+        _refuse_one_folder_twice(bound, targets["dead"], letters.path)
+        refuse_reading_own_files(plan, _written(storage, bound, targets["dead"]))
         _make(storage, settings.checkpoint_mode)
         lock.acquire()
         refuse_links(storage)
@@ -91,13 +97,26 @@ def reserve(
     return Reservation(plan, storage, lock, targets, temporary)
 
 
-def _written(storage: Storage, results: BoundTarget, letters: BoundTarget) -> dict[str, Written]:
+def _refuse_one_folder_twice(sinks: Mapping[str, BoundTarget], letters: BoundTarget, path: str) -> None:
+    # A driver's target keeps its results in the checkpoint, in a folder of their own.
+    folders = [t.staging.storage for t in sinks.values() if isinstance(t, FolderTarget)]
+    if any(_same(folder, letters.staging.storage) for folder in folders):
+        raise UserError(f"dead_letters '{path}' is the folder of the results", hint="name another folder")
+    for k, folder in enumerate(folders):
+        if any(_same(folder, other) for other in folders[:k]):
+            raise UserError(f"two sinks write to '{folder.url}'", hint="name a folder of its own for each")
+
+
+def _written(storage: Storage, sinks: Mapping[str, BoundTarget], letters: BoundTarget) -> list[Written]:
+    found = []
+    for results in sinks.values():
+        if isinstance(results, FolderTarget):
+            by = "".join(f"{folder_of(c, None)}/" for c in results.staging.partition_by)
+            result = f"{by}part-000001-b1000.{results.staging.format}"
+            found.append(Written("sink", results.storage, (result,)))
     names = ("meta.json", "epochs/000001.plan.json", "state/aggregate-1/0/000001-0-0.arrow", "results/000001.arrow")
-    found = {"checkpoint": Written("checkpoint", storage, names)}
-    if isinstance(results, FolderTarget):
-        result = f"part-000001-b1000.{results.staging.format}"
-        found = {"sink": Written("sink", results.storage, (result,)), **found}
-    found["dead_letters"] = Written("dead_letters", letters.staging.storage, ("part-000001-s000.parquet",))
+    found.append(Written("checkpoint", storage, names))
+    found.append(Written("dead_letters", letters.staging.storage, ("part-000001-s000.parquet",)))
     return found
 
 

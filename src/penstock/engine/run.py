@@ -24,7 +24,6 @@ from penstock.engine.epoch.driver import Driver
 from penstock.engine.progress import Progress
 from penstock.engine.reservation import reserve
 from penstock.engine.settings import TUNABLE, Settings, check_setting
-from penstock.engine.sink import Target
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA
 from penstock.engine.spark.failure import explain_failure, is_spark_failure
 from penstock.engine.unread import check_unread
@@ -32,9 +31,7 @@ from penstock.engine.watch_bounds import watching
 from penstock.errors import UserError, did_you_mean
 from penstock.feedback.contract_record import record_contract
 from penstock.feedback.handle import Talking
-from penstock.operators.sink.operator import Sink
 from penstock.pattern.duration import parse_duration
-from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.promise import Inbox
 
@@ -92,8 +89,7 @@ class Run(Talking):
 
     def __init__(
         self,
-        operator: Operator,
-        target: Target,
+        plan: Plan,
         *,
         trigger: Trigger,
         checkpoint: str | None,
@@ -104,16 +100,15 @@ class Run(Talking):
         admission: Admission | None = None,
         feedback: Sequence[str] = (),
     ) -> None:
-        self.target = target
         self.trigger = trigger
         self.history: deque[Progress] = deque(maxlen=10_000)
         self._listener = listener
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._letters: pa.Table | None = None
-        self._plan = Plan.of(Sink((operator,), operator.schema, target=target))
-        self._watch = watching(self._plan)
-        self._held = reserve(self._plan, target, checkpoint=checkpoint, dead_letters=dead_letters, settings=settings)
+        self._plan = plan
+        self._watch = watching(plan)
+        self._held = reserve(plan, checkpoint=checkpoint, dead_letters=dead_letters, settings=settings)
         self._targets, storage = self._held.targets, self._held.storage
         self.checkpoint = storage
         self._inboxes: list[Any] = []
@@ -213,6 +208,11 @@ class Run(Talking):
             self._held.discard()
 
     # --- for the user -------------------------------------------------------------------------------------------
+
+    @property
+    def sinks(self) -> dict[str, str]:
+        """By name, as `to=` takes it, what each sink is."""
+        return {n.id: n.operator.detail for n in self._plan.sinks}
 
     @property
     def active(self) -> bool:

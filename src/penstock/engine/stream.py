@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,13 +14,11 @@ from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
 from penstock.builder import stream as builder
 from penstock.contract.report import Report
-from penstock.engine.admission import admit
 from penstock.engine.progress import Progress
-from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
-from penstock.engine.settings import Settings, check_setting
+from penstock.engine.query import Queries, Query
+from penstock.engine.run import Run, Trigger, TriggerName
 from penstock.engine.sink import MemoryTarget, Target, memory
 from penstock.engine.source.ticks import to_tick
-from penstock.engine.spark.gateway import check_session
 from penstock.errors import UserError, did_you_mean, shortly
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import checked, worded
@@ -33,7 +30,6 @@ from penstock.plan.promise import Generated, Inbox
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SETTINGS = tuple(Settings.__dataclass_fields__)
 #: The column kinds of the generator that a user may ask for, and their types.
 _GENERATED = {
     "serial": "bigint",
@@ -104,38 +100,28 @@ class Stream(builder.Stream):
         if isinstance(sink, list | tuple | set) and sink:
             raise UserError(
                 f"start() takes one sink, not {len(sink)}",
-                hint="start the query once for each, every time with a checkpoint of its own, or write to all of them "
-                "in one function: ps.deliver(lambda rows, epoch: …)",
+                hint="start them together: ps.start([query.to(sink), query.to(another)], checkpoint=…)",
             )
         if not isinstance(sink, Target):
             raise UserError(
                 f"start(sink={shortly(sink)}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…"
             )
-        for name in settings:
-            if name not in _SETTINGS:
-                raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
-        for name, value in settings.items():
-            check_setting(name, value)
-        chosen = parse_trigger(trigger, every)
-        admission = admit(self.plan, bounded=chosen.bounded, allow_unbounded=allow_unbounded)
-        if spark is None:
-            from penstock.engine.spark.session import spark_session
-
-            spark = partial(spark_session, master)
-        elif not callable(spark):
-            check_session(spark)
-        return Run(
-            self.operator,
-            sink,
-            trigger=chosen,
+        return Queries((self.to(sink),)).start(
+            trigger=trigger,
+            every=every,
             checkpoint=checkpoint,
             dead_letters=dead_letters,
-            settings=Settings(**settings),
-            feedback=[feedback] if isinstance(feedback, str) else feedback,
             spark=spark,
+            master=master,
             listener=listener,
-            admission=admission,
+            allow_unbounded=allow_unbounded,
+            feedback=feedback,
+            **settings,
         )
+
+    def to(self, sink: Target) -> Query:
+        """The query together with where its results go, for `ps.start([…])`, which starts several at once."""
+        return Query(self, sink)
 
     def collect(self, **options: Any) -> pa.Table:
         """Run over everything there is now and return the results: for tests, notebooks and small answers."""

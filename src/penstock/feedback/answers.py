@@ -20,6 +20,10 @@ KEEP = 100
 PARTIAL, AS_OF = "partial", "as_of_epoch"
 
 
+#: The sink whose results an answer holds, noted in its file.
+_SINK = b"penstock.sink"
+
+
 def marked(table: pa.Table, epoch: int) -> pa.Table:
     """Results with the marks of partial ones: they are not final, and as of which epoch.
 
@@ -31,10 +35,15 @@ def marked(table: pa.Table, epoch: int) -> pa.Table:
     return table.append_column(AS_OF, pa.repeat(pa.scalar(epoch, pa.int64()), count))
 
 
-def store_answers(storage: Storage, tables: Mapping[str, pa.Table]) -> None:
-    """Leave the answers to demands, by their ids, where whoever asked will look for them."""
+def store_answers(storage: Storage, tables: Mapping[str, pa.Table], sinks: Mapping[str, str] | None = None) -> None:
+    """Leave the answers to demands, by their ids, where whoever asked will look for them.
+
+    `sinks` are those whose results each holds.
+    """
     storage.make("partials")
     for name, table in tables.items():
+        if sinks is not None:
+            table = table.replace_schema_metadata({_SINK: sinks[name].encode()})
         path = f"partials/{name}.parquet"
         with storage.filesystem.open_output_stream(storage.path(f"{path}.partial")) as stream:
             pq.write_table(table, stream)
@@ -72,10 +81,18 @@ def answer(storage: Storage, name: str) -> pa.Table | None:
         if (refused := refusal(storage, name)) is not None:
             raise refused
         return None
-    return pq.read_table(storage.path(path), filesystem=storage.filesystem)
+    return _read(storage, path)[1]
 
 
-def answers(storage: Storage) -> list[pa.Table]:
-    """All answers there are, oldest first."""
-    names = [n.removesuffix(".parquet") for n in storage.oldest_first("partials") if n.endswith(".parquet")]
-    return [t for n in names if (t := answer(storage, n)) is not None]
+def answers(storage: Storage, sink: str = "") -> list[pa.Table]:
+    """All answers there are, oldest first; those with results of a sink, if one is named."""
+    names = [n for n in storage.oldest_first("partials") if n.endswith(".parquet")]
+    found = (_read(storage, f"partials/{n}") for n in names)
+    return [table for of, table in found if not sink or of == sink]
+
+
+def _read(storage: Storage, path: str) -> tuple[str, pa.Table]:
+    table = pq.read_table(storage.path(path), filesystem=storage.filesystem)
+    told = dict(table.schema.metadata or {})
+    sink = told.pop(_SINK, b"").decode()
+    return sink, table.replace_schema_metadata(told or None)

@@ -21,6 +21,7 @@ from penstock.engine.progress import Guard, Receipt, inside
 from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.run import Run
 from penstock.errors import CheckpointError, UserError, did_you_mean
+from penstock.feedback.address import Address, address
 from penstock.feedback.answers import answer, refusal
 from penstock.feedback.contract_record import read_contract
 from penstock.feedback.log import ControlLog
@@ -29,6 +30,7 @@ from penstock.feedback.trail import CLIENT, Stop, Trail
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.plan import Exit
 
 #: A run deletes old records while somebody reads: so often is it tried again.
 _ATTEMPTS = 5
@@ -44,8 +46,6 @@ class Consumer:
         self.description = operators
         self._inputs: dict[str, tuple[str, ...]] = {i: tuple(o["inputs"]) for i, o in operators.items()}
         self._schemas = {i: Schema.parse(o["schema"]) for i, o in operators.items()}
-        fed = {i for inputs in self._inputs.values() for i in inputs}
-        self.root = next(i for i in self._inputs if i not in fed)
 
     @classmethod
     def at(cls, checkpoint: str | os.PathLike[str] | Storage) -> Consumer:
@@ -71,6 +71,23 @@ class Consumer:
     def url(self) -> str:
         """Where the checkpoint is."""
         return self._storage.url
+
+    @property
+    def exits(self) -> tuple[Exit, ...]:
+        """Where results leave the query: by operator, and, as far as the run has noted it, by sink."""
+        if found := read_contract(self._storage).exits:
+            return found
+        fed = {i for inputs in self._inputs.values() for i in inputs}
+        return tuple(Exit(i) for i in self._inputs if i not in fed)
+
+    @property
+    def root(self) -> str:
+        """The operator whose output is the result; an error if there are several results."""
+        return self.address(None).node
+
+    def address(self, to: str | None) -> Address:
+        """Whom a message is for: a sink, or an operator."""
+        return address(to, self.exits, self._inputs)
 
     @property
     def schema(self) -> Schema:
@@ -100,15 +117,16 @@ class Consumer:
     def feedback(self, text: str, *, to: str | None = None) -> Receipt:
         """Leave `not [ … ]`, `prefer [ … ]` or `now [ … ]` for the run: one restriction per attribute of the results.
 
-        With `to`, it speaks of what leaves another operator.
+        With `to`, it speaks of what leaves another operator, or of what one of several sinks is given.
         """
-        node = to or self.root
-        told = Feedback.parse(text, self.schema_of(node))
-        if told.intent is Intent.DEMANDED and node != self.root:
-            raise UserError(f"feedback '{text}' to '{node}'", hint="demand results of the query itself")
-        remarks = (*read_contract(self._storage).remarks(node, told), *inside(node, self.root, told))
-        name = ControlLog(self._storage).submit({"text": str(told), "node": node})
-        return Receipt(name, str(told), node, lambda: remarks)
+        whom = self.address(to)
+        told = Feedback.parse(text, self.schema_of(whom.node))
+        if told.intent is Intent.DEMANDED and whom.way_out is None:
+            raise UserError(f"feedback '{text}' to '{whom.name}'", hint="demand results of the query itself")
+        remarks = read_contract(self._storage).remarks(whom.node, told, whom.way_out)
+        remarks += inside(whom.node, told) if whom.way_out is None else ()
+        name = ControlLog(self._storage).submit({"text": str(told), "node": whom.name})
+        return Receipt(name, str(told), whom.name, lambda: remarks)
 
     def ignore(self, pattern: str, *, to: str | None = None) -> Receipt:
         """Matching results are ignored from now on: nothing need be done for them."""
@@ -118,12 +136,13 @@ class Consumer:
         """Matching results first; the others as well."""
         return self.feedback(f"{Intent.DESIRED} {pattern}", to=to)
 
-    def demand(self, pattern: str = "") -> Receipt:
+    def demand(self, pattern: str = "", *, to: str | None = None) -> Receipt:
         """Matching results as they are now, before they are final; without a pattern, all that are open.
 
-        `answer` gives them.
+        `answer` gives them. If there are several sinks, `to` names one.
         """
-        return self.feedback(f"{Intent.DEMANDED} {pattern or Pattern.all(self.schema)}")
+        schema = self.schema_of(self.address(to).node)
+        return self.feedback(f"{Intent.DEMANDED} {pattern or Pattern.all(schema)}", to=to)
 
     def answer(self, receipt: Receipt) -> pa.Table | None:
         """The answer to a demand, None as long as there is none."""
@@ -163,12 +182,14 @@ class Consumer:
         if done is not None and planned == version:
             # Less than the version says, if punctuation has covered some of it.
             body = {**body, **done.feedback.get("live", {})}
+        exits = self.exits
+        whole = exits[0].root if len(exits) == 1 else "the query"
         return Talk(
             epoch,
             self._guards(body.get("places", {}), self._speaker),
             self._guards(body.get("prefers", {}), self._wisher),
             tuple(Trail.from_json(body.get("trail", ()))),
-            tuple(Waiting(name, said["text"], said.get("node") or self.root) for name, said in log.requests()),
+            tuple(Waiting(name, said["text"], said.get("node") or whole) for name, said in log.requests()),
             {} if done is None else done.totals.get("saved", {}),
         )
 

@@ -1,7 +1,7 @@
 """The contract of a run, in its checkpoint: for consumers that have the checkpoint and not the query.
 
-    control/contract.json    by operator the templates of the punctuation behind it; and what becomes of feedback on
-                             each attribute of the results, in each direction
+    control/contract.json    by operator the templates of the punctuation behind it; where results leave the query; and
+                             what becomes of feedback on each attribute of them, in each direction
 
 It is written anew at every start: what is promised may have been declared differently since.
 """
@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.analysis.cascade import root_of
 from penstock.analysis.feedback_check import Lasting, fate_of, line, remarks
 from penstock.analysis.judge import weigh
 from penstock.analysis.probe import probes
@@ -23,7 +22,7 @@ from penstock.errors import CheckpointError
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
-from penstock.plan.plan import Plan
+from penstock.plan.plan import Exit, Plan
 
 CONTRACT = "control/contract.json"
 #: The direction of a restriction that no punctuation has, such as `>= 40`.
@@ -32,19 +31,20 @@ _OTHER = "other"
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a run has written down about feedback: flows by operator, and remarks by attribute and direction."""
+    """What a run has written down about feedback: flows by operator, and by result, attribute and direction remarks."""
 
-    root: str = ""
+    exits: tuple[Exit, ...] = ()
     flows: Mapping[str, Flow] = field(default_factory=dict)
-    known: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    known: Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]] = field(default_factory=dict)
 
-    def remarks(self, node: str, feedback: Feedback) -> tuple[str, ...]:
-        """What somebody who gives this feedback to an operator should know of it."""
+    def remarks(self, node: str, feedback: Feedback, way_out: Exit | None = None) -> tuple[str, ...]:
+        """What somebody who gives this feedback to an operator, or by a way out of the query, should know of it."""
         if feedback.intent is not Intent.ASSUMED or node not in self.flows:
             return ()
         pattern = feedback.pattern
-        if node == self.root and pattern.restricted:
-            told = [self.known[n].get(_direction(pattern, n), ()) for n in pattern.restricted if n in self.known]
+        known = self.known.get(way_out.name, {}) if way_out is not None else {}
+        if known and pattern.restricted:
+            told = [known[n].get(_direction(pattern, n), ()) for n in pattern.restricted if n in known]
             if len(told) == 1 or not all(told):
                 # One that is let go everywhere stays so if it is made narrower.
                 return told[0] if len(told) == 1 else ()
@@ -61,15 +61,16 @@ def _direction(pattern: Pattern, name: str) -> str:
 def record_contract(storage: Storage, plan: Plan) -> None:
     """Write the contract of a run that starts."""
     verdicts = weigh(plan)
-    root = root_of(plan)
-    known: dict[str, dict[str, list[str]]] = {}
-    for name, feedback in probes(plan, root):
-        told = remarks(plan, feedback, root, verdicts=verdicts)
-        known.setdefault(name, {})[_direction(feedback.pattern, name)] = told
+    results: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for out in plan.exits:
+        known = results.setdefault(out.name, {})
+        for name, feedback in probes(plan, out.root):
+            told = remarks(plan, feedback, out.root, edge=out.edge, verdicts=verdicts)
+            known.setdefault(name, {})[_direction(feedback.pattern, name)] = told
     body = {
-        "root": root,
+        "exits": [[out.root, out.sink] for out in plan.exits],
         "operators": {n.id: _stored(verdicts[n.id].behind) for n in plan.nodes},
-        "results": known,
+        "results": results,
     }
     storage.make("control")
     storage.write(CONTRACT, seal(body))
@@ -91,7 +92,7 @@ def read_contract(storage: Storage) -> Recorded:
     >>> contract = read_contract(storage)
     >>> contract.remarks("source:cars", Feedback.parse("not [< '2026-01-01', *]", cars.schema))
     ()
-    >>> print(*contract.remarks("source:cars", Feedback.parse("not [*, > 40]", cars.schema)))
+    >>> print(*contract.remarks("source:cars", Feedback.parse("not [*, > 40]", cars.schema), *contract.exits))
     source:cars keeps not [speed >= …] for ever: no punctuation on `speed` will ever say that (at most 64 are kept)
     """
     try:
@@ -99,8 +100,11 @@ def read_contract(storage: Storage) -> Recorded:
     except (CheckpointError, FileNotFoundError):
         return Recorded()
     flows = {node: _read(stored) for node, stored in body["operators"].items()}
-    known = {name: {how: tuple(told) for how, told in ways.items()} for name, ways in body["results"].items()}
-    return Recorded(body["root"], flows, known)
+    known = {
+        result: {name: {how: tuple(told) for how, told in ways.items()} for name, ways in named.items()}
+        for result, named in body["results"].items()
+    }
+    return Recorded(tuple(Exit(root, sink) for root, sink in body["exits"]), flows, known)
 
 
 def _read(stored: Mapping[str, Any]) -> Flow:

@@ -11,10 +11,11 @@ import pyarrow as pa
 from penstock.analysis.feedback_check import remarks
 from penstock.checkpoint.storage import Storage
 from penstock.engine.progress import Guard, Receipt, inside
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import UserError
 from penstock.feedback.answers import answer, answers, marked
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
 from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -38,34 +39,33 @@ class Talking:
 
         `not [*, > 40]`: matching results are ignored from now on, so nothing need be done for them. `prefer [3, *]`:
         do what these results need first. `now [3, *]`: give the results as they are, marked as partial (see `demand`).
-        One restriction per attribute of the result (or of the output of operator `to`). The receipt
-        has the message's `id` and, as `remarks`, what the contract says: which guards nothing will ever cover.
+        One restriction per attribute of the result (or of the output of operator `to`). If the query has several
+        sinks, `to` names the one that is meant. The receipt has the message's `id` and, as `remarks`, what the contract
+        says: which guards nothing will ever cover.
         """
-        node_id = to or self.driver.feedback.root
-        if node_id not in self.driver.feedback.nodes:
-            raise UserError(
-                f"feedback to '{node_id}': there is no such operator",
-                hint=did_you_mean(node_id, self.driver.feedback.nodes),
-            )
-        parsed = Feedback.parse(text, self.driver.feedback.nodes[node_id].operator.schema)
-        if parsed.intent is Intent.DEMANDED and node_id != self.driver.feedback.root:
-            raise UserError(f"feedback '{text}' to '{node_id}'", hint="demand results of the query itself")
-        name = self.driver.feedback.say(node_id, parsed)
+        heard = self.driver.feedback
+        whom = heard.address(to)
+        parsed = Feedback.parse(text, heard.nodes[whom.node].operator.schema)
+        if parsed.intent is Intent.DEMANDED and whom.way_out is None:
+            raise UserError(f"feedback '{text}' to '{whom.name}'", hint="demand results of the query itself")
+        name = heard.say(whom, parsed)
 
         def contract() -> tuple[str, ...]:
-            found = remarks(self._plan, parsed, node_id) if parsed.intent is Intent.ASSUMED else []
+            assumed = parsed.intent is Intent.ASSUMED
+            found = remarks(self._plan, parsed, whom.node, edge=whom.edge) if assumed else []
             over = () if self._thread.is_alive() else ("the run has ended: it waits until the run is started again",)
-            return (*over, *found, *inside(node_id, self.driver.feedback.root, parsed))
+            return (*over, *found, *(inside(whom.node, parsed) if whom.way_out is None else ()))
 
-        return Receipt(name, str(parsed), node_id, contract)
+        return Receipt(name, str(parsed), whom.name, contract)
 
-    def demand(self, pattern: str = "", *, timeout: float = 60.0) -> pa.Table:
+    def demand(self, pattern: str = "", *, timeout: float = 60.0, to: str | None = None) -> pa.Table:
         """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.
 
-        The rows are marked: `partial` is true, `as_of_epoch` says when. The final ones come as if nobody had asked.
+        The rows are marked: `partial` is true, `as_of_epoch` says when. The final ones come as if nobody had asked. If
+        the query has several sinks, `to` names the one whose results are wanted.
         """
-        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
-        name = self.feedback(f"now {pattern or Pattern.all(schema)}").id
+        schema = self._results(to)[1]
+        name = self.feedback(f"now {pattern or Pattern.all(schema)}", to=to).id
         deadline = time.monotonic() + timeout
         while (found := answer(self.checkpoint, name)) is None:
             self._raise()
@@ -79,11 +79,18 @@ class Talking:
             time.sleep(0.01)
         return found
 
-    def partials(self) -> pa.Table:
-        """All partial results that were demanded so far (the last hundred answers)."""
-        schema = self.driver.feedback.nodes[self.driver.feedback.root].operator.schema
+    def partials(self, *, to: str | None = None) -> pa.Table:
+        """All partial results that were demanded so far (the last hundred answers), of the only sink or of `to`."""
+        sink, schema = self._results(to)
         nothing = marked(schema.arrow.empty_table(), 0)
-        return pa.concat_tables([nothing, *(t.cast(nothing.schema) for t in answers(self.checkpoint))])
+        return pa.concat_tables([nothing, *(t.cast(nothing.schema) for t in answers(self.checkpoint, sink))])
+
+    def _results(self, to: str | None) -> tuple[str, Schema]:
+        """A sink, and what the results that it gets look like."""
+        whom = self.driver.feedback.address(to)
+        if whom.way_out is None:
+            raise UserError(f"'{whom.name}' is not what the query results in", hint="name a sink")
+        return whom.sink, self.driver.feedback.nodes[whom.node].operator.schema
 
     def guards(self) -> list[Guard]:
         """What is dropped where, by feedback from outside or of operators."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.analysis.propagate import Propagation
 from penstock.checkpoint.storage import Storage
-from penstock.errors import PenstockError, UserError, did_you_mean, shortly
+from penstock.errors import PenstockError, UserError, shortly
+from penstock.feedback.address import Address, address
 from penstock.feedback.answers import refuse
 from penstock.feedback.guards import Guards
 from penstock.feedback.log import ControlLog
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: What a finding of an operator looks like: who, on which input (-1: about its own output), what, and since when.
 Issued = dict[str, Any]
+#: The sink whose results are wanted now, and which of them.
+Demand = tuple[str, Pattern]
 
 
 class Listening:
@@ -43,7 +46,7 @@ class Listening:
         #: Findings of operators that no version has taken up yet.
         self.issued: list[Issued] = []
         #: Demands that wait for an answer; their requests stay until they have one, so that a crash loses none.
-        self.demands: dict[str, Feedback] = {}
+        self.demands: dict[str, Demand] = {}
         self.epoch = 0
         #: For people: the last message and its way.
         self.told = ""
@@ -52,7 +55,7 @@ class Listening:
         #: Versions that have a record of their own.
         self._recorded: set[int] = set()
         #: Messages from the run's own process, as they were understood.
-        self._said: dict[str, tuple[str, Feedback]] = {}
+        self._said: dict[str, tuple[Address, Feedback]] = {}
         #: Messages that could not be read: once, and twice.
         self._doubtful: frozenset[str] = frozenset()
         self._damaged: set[str] = set()
@@ -65,10 +68,14 @@ class Listening:
 
     # --- being told -----------------------------------------------------------------------------------------------
 
-    def say(self, node_id: str, feedback: Feedback) -> str:
+    def address(self, to: str | None) -> Address:
+        """Whom a message is for."""
+        return address(to, self.plan.exits, {n.id: n.inputs for n in self.plan.nodes})
+
+    def say(self, to: Address, feedback: Feedback) -> str:
         """Leave a message to an operator, from the run's own process; returns its id."""
-        name = self.log.submit({"text": str(feedback), "node": node_id})
-        self._said[name] = node_id, feedback
+        name = self.log.submit({"text": str(feedback), "node": to.name})
+        self._said[name] = to, feedback
         return name
 
     # --- taking up ----------------------------------------------------------------------------------------------
@@ -90,7 +97,8 @@ class Listening:
                 self._refuse(name, f"feedback {shortly(body['text'])}", error)
                 continue
             if said[1].intent is Intent.DEMANDED:
-                self.demands[name] = said[1]  # Demands change no guard: they are answered after an epoch.
+                # Demands change no guard: they are answered after an epoch.
+                self.demands[name] = said[0].sink, said[1].pattern
             else:
                 requests.append((name, body, said))
         for name in set(self._said) - {name for name, _ in waiting}:
@@ -137,14 +145,12 @@ class Listening:
         self.log.discard(self._taken)
         self._taken = []
 
-    def _parsed(self, body: Mapping[str, Any]) -> tuple[str, Feedback]:
-        node_id = body.get("node") or self.root
-        if node_id not in self.nodes or node_id in {sink.id for sink in self.plan.sinks}:
-            raise UserError(f"the query has no operator {shortly(node_id)}", hint=did_you_mean(node_id, self.nodes))
-        feedback = Feedback.parse(body["text"], self.nodes[node_id].operator.schema)
-        if feedback.intent is Intent.DEMANDED and node_id != self.root:
-            raise UserError(f"'{node_id}' is not what the query results in", hint="demand results of the query itself")
-        return node_id, feedback
+    def _parsed(self, body: Mapping[str, Any]) -> tuple[Address, Feedback]:
+        to = self.address(body.get("node") or None)
+        feedback = Feedback.parse(body["text"], self.nodes[to.node].operator.schema)
+        if feedback.intent is Intent.DEMANDED and to.way_out is None:
+            raise UserError(f"'{to.name}' is not what the query results in", hint="demand results of the query itself")
+        return to, feedback
 
     def _refuse(self, name: str, what: str, error: PenstockError) -> None:
         """A message that is not taken up: whoever said it finds out why, and so does whoever runs the query."""
@@ -164,13 +170,12 @@ class Listening:
         self.log.discard([name])
         del self.demands[name]
 
-    def _hear(self, name: str, body: Mapping[str, Any], said: tuple[str, Feedback]) -> bool:
+    def _hear(self, name: str, body: Mapping[str, Any], said: tuple[Address, Feedback]) -> bool:
         """Take a message up; False if no operator could make sense of it, which must not stop the run."""
-        node_id, feedback = said
-        (sink,) = self.plan.sinks
+        to, feedback = said
         before = self.guards.copy()
         try:
-            self.guards.tell(node_id, feedback, edge=f"{sink.id}#0" if node_id == self.root else "", by=CLIENT)
+            self.guards.tell(to.node, feedback, edge=to.edge, by=CLIENT)
         except Exception as error:
             self.guards = before
             why = UserError(f"it cannot be taken up: {type(error).__name__}: {error}", hint="please report it")
@@ -190,12 +195,6 @@ class Listening:
             below = self.nodes[node.inputs[port]]
             feedback = Feedback.from_json(issued["feedback"], below.operator.schema)
             self.guards.tell(below.id, feedback, edge=f"{node.id}#{port}", by=node.id)
-
-    @property
-    def root(self) -> str:
-        """The operator whose output the client sees."""
-        (sink,) = self.plan.sinks
-        return sink.inputs[0]
 
     # --- after an epoch -----------------------------------------------------------------------------------------
 

@@ -27,6 +27,23 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Exit:
+    """Where results leave a plan: the operator whose output they are, and the sink that takes them, if there is one."""
+
+    root: str
+    sink: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.sink or self.root
+
+    @property
+    def edge(self) -> str:
+        """The input of the sink."""
+        return f"{self.sink}#0" if self.sink else ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """Operators in topological order (inputs before consumers)."""
 
@@ -84,6 +101,13 @@ class Plan:
     @property
     def sinks(self) -> tuple[Node, ...]:
         return tuple(n for n in self.nodes if n.operator.role == "sink")
+
+    @property
+    def exits(self) -> tuple[Exit, ...]:
+        """Where results leave: at sinks, and behind operators that nobody reads."""
+        fed = {i for n in self.nodes for i in n.inputs}
+        sinks = {n.id: n.inputs[0] for n in self.sinks}
+        return tuple(Exit(sinks.get(n.id, n.id), n.id if n.id in sinks else "") for n in self.nodes if n.id not in fed)
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """What must be the same for a checkpoint to fit: per operator, its inputs, schema and definition.

@@ -15,6 +15,7 @@ import typer
 import penstock
 from penstock.checkpoint.storage import below
 from penstock.engine.admission import admit
+from penstock.engine.query import Queries
 from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.run import parse_trigger
 from penstock.engine.sink import Target, console, deliver
@@ -132,15 +133,16 @@ def run(
         options = {**options, "trigger": trigger, "every": every}
     chosen = parse_trigger(options.get("trigger"), options.get("every"))
     mode = choose_mode(as_json=as_json, quiet=quiet)
-    sink = _sink(script, as_json, quiet)
-    at = options.get("checkpoint") or (below(sink.home, BESIDE_SINK) if sink.home is not None else None)
-    check_sources(script.query, at, bounded=chosen.bounded)
+    queries = _queries(script, as_json, quiet)
+    homes = [part.sink.home for part in queries.parts if part.sink.home is not None]
+    at = options.get("checkpoint") or (below(homes[0], BESIDE_SINK) if len(queries.parts) == 1 and homes else None)
+    check_sources(queries, at, bounded=chosen.bounded)
     # Before Spark starts, which takes a while.
-    admit(script.query.plan, bounded=chosen.bounded, allow_unbounded=options.get("allow_unbounded"))
+    admit(queries.streams, bounded=chosen.bounded, allow_unbounded=options.get("allow_unbounded"))
     watch = Watch(script.title, mode, terminal())
     wanted = master or options.pop("master", None)
     options.pop("master", None)
-    done = watch.run(script.query, sink, options, master=wanted, packed=packed)
+    done = watch.run(queries, options, master=wanted, packed=packed)
     summary = watch.summary(done)
     if mode == "json":
         say_json(summary)
@@ -148,9 +150,17 @@ def run(
         _print_summary(summary)
 
 
-def _sink(script: Script, as_json: bool, quiet: bool) -> Target:
-    """The sink of the file. What would be printed as tables becomes JSON lines, or nothing, where asked for."""
-    sink = script.sink if script.sink is not None else console()
+def _queries(script: Script, as_json: bool, quiet: bool) -> Queries:
+    """The queries of the file with their sinks."""
+    if isinstance(script.query, Queries):
+        parts = script.query.parts
+    else:
+        parts = (script.query.to(script.sink if script.sink is not None else console()),)
+    return Queries(tuple(replace(part, sink=_sink(part.sink, as_json, quiet)) for part in parts))
+
+
+def _sink(sink: Target, as_json: bool, quiet: bool) -> Target:
+    """A sink of the file. What would be printed as tables becomes JSON lines, or nothing, where asked for."""
     if isinstance(sink, DeliverTarget) and sink.name == "console":
         if as_json:
             return deliver(_rows_as_json)

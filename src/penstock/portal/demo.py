@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from penstock.engine.query import Queries
 from penstock.engine.run import Run
 from penstock.engine.sink import parquet
 from penstock.engine.terminal import terminal
@@ -54,7 +55,7 @@ def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = Tr
         "dead_letters": str(folder / "dead_letters"),
         "max_rows": -(-table.num_rows // len(paths)),
     }
-    run = watch.run(flights.flights_query(source), parquet(str(results)), options, master=master)
+    run = watch.run(Queries((flights.flights_query(source).to(parquet(str(results))),)), options, master=master)
     summary = watch.summary(run)
     letters = run.dead_letters()
     result = pa.concat_tables([pq.read_table(p) for p in sorted(results.glob("part-*.parquet"))])

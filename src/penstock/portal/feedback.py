@@ -38,7 +38,7 @@ def give(
 ) -> None:
     """Leave a message for a run and tell what becomes of it."""
     consumer = Consumer.at(run)
-    told = Feedback.parse(text, consumer.schema_of(to or consumer.root))
+    told = Feedback.parse(text, consumer.schema_of(consumer.address(to).node))
     if told.intent is Intent.DEMANDED:
         answer = ask(consumer, run, text, to, ANSWERED if timeout is None else timeout)
         if not quiet:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.engine.query import Queries
 from penstock.engine.source.formats.read import Batch, read
 from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.stream import Stream
@@ -18,7 +19,7 @@ from penstock.plan.promise import Files, Inbox
 from penstock.reference.interpret import Arrival
 
 
-def sample(query: Stream, rows: int) -> dict[str, list[Arrival]]:
+def sample(query: Stream | Queries, rows: int) -> dict[str, list[Arrival]]:
     """Up to `rows` arrivals of every source, by stream name: good events, malformed ones and punctuations."""
     if rows < 1:
         raise UserError(f"--rows {rows} is not possible", hint="a whole number of at least 1")
@@ -41,7 +42,7 @@ def sample(query: Stream, rows: int) -> dict[str, list[Arrival]]:
     return found
 
 
-def tables(query: Stream) -> dict[str, list[dict[str, Any]]]:
+def tables(query: Stream | Queries) -> dict[str, list[dict[str, Any]]]:
     """All rows of every table that the query looks up, as they are now."""
     found: dict[str, list[dict[str, Any]]] = {}
     for node in query.plan:

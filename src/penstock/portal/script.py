@@ -23,6 +23,7 @@ import cloudpickle
 
 from penstock.checkpoint.generation import records_of
 from penstock.checkpoint.storage import Storage
+from penstock.engine.query import Queries
 from penstock.engine.sink import Target
 from penstock.engine.source.folder import Folder
 from penstock.engine.source.formats.read import read
@@ -41,24 +42,26 @@ class Script:
 
     path: Path
     name: str
-    query: Stream
+    query: Stream | Queries
     sink: Target | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
-        return self.path.name if self.name == "query" else f"{self.path.name}:{self.name}"
+        return self.path.name if self.name in ("query", "queries") else f"{self.path.name}:{self.name}"
 
 
 def load(spec: str) -> Script:
     """Run a query file, given as `file.py` or `file.py:name`, and take what it defines."""
     path, chosen = parse_spec(spec)
-    name = chosen or "query"
     module = _execute(path)
     defined = vars(module)
+    name = chosen or ("queries" if "queries" in defined and "query" not in defined else "query")
     streams = [n for n, v in defined.items() if isinstance(v, Stream)]
     found = defined.get(name)
-    if not isinstance(found, Stream):
+    if name == "queries" and not isinstance(found, Stream):
+        found = _together(path, found, defined)
+    if not isinstance(found, Stream | Queries):
         hint = f"write for example: {EXAMPLE}"
         if streams:
             hint = f"name the stream: {path.name}:{streams[-1]}. {did_you_mean(name, streams)}"
@@ -69,14 +72,25 @@ def load(spec: str) -> Script:
     if isinstance(sink, list | tuple | set) and sink:
         raise UserError(
             f"{path.name}: sink = {shortly(sink)} names {len(sink)} sinks, but a query has one",
-            hint="run it once for each, from files of their own, or write to all of them in one function: "
-            "sink = ps.deliver(write_to_both)",
+            hint="write, instead of query and sink: queries = [query.to(sink), query.to(another)]",
         )
     if sink is not None and not isinstance(sink, Target):
         raise UserError(f"{path.name}: sink = {sink!r} is not a sink", hint="sink = ps.parquet('out'), for example")
     if not isinstance(settings, Mapping):
         raise UserError(f"{path.name}: settings = {settings!r} is not a dict", hint="settings = {'max_rows': 100_000}")
     return Script(path, name, found, sink, dict(settings))
+
+
+def _together(path: Path, found: object, defined: Mapping[str, Any]) -> Queries:
+    """What a file calls `queries`."""
+    if "sink" in defined:
+        raise UserError(
+            f"{path.name} defines both queries and sink", hint="each of queries has its own: queries = [a.to(sink), …]"
+        )
+    try:
+        return Queries.of(found)
+    except UserError as error:
+        raise UserError(f"{path.name}: queries: {error.message.partition(': ')[2]}", hint=error.hint) from None
 
 
 def parse_spec(spec: str) -> tuple[Path, str | None]:
@@ -156,7 +170,7 @@ def _ship_with_query(names: set[str], folder: Path) -> None:
             cloudpickle.register_pickle_by_value(module)
 
 
-def check_sources(query: Stream, checkpoint: str | None = None, *, bounded: bool = True) -> None:
+def check_sources(query: Stream | Queries, checkpoint: str | None = None, *, bounded: bool = True) -> None:
     """Look at the first row of every source, so that a wrong path is reported now and not after Spark has started."""
     if checkpoint is not None and records_of(Storage.at(checkpoint)).exists("meta.json"):
         return  # What has been read already may be gone by now, rightly.

@@ -17,9 +17,8 @@ from rich.console import Console
 from rich.live import Live
 
 from penstock.engine.progress import Progress
+from penstock.engine.query import Queries
 from penstock.engine.run import Run
-from penstock.engine.sink import Target
-from penstock.engine.stream import Stream
 from penstock.engine.tally import since
 from penstock.engine.terminal import json_safe, say
 from penstock.portal.live import View, plain_line, short_time
@@ -86,14 +85,13 @@ class Watch:
 
     def run(
         self,
-        query: Stream,
-        sink: Target,
+        query: Queries,
         options: Mapping[str, Any],
         spark: SparkSession | None = None,
         master: str | None = None,
         packed: str | None = None,
     ) -> Run:
-        """Start the query, show it until it ends, and return the run, which is over."""
+        """Start the query, or several together, show it until it ends, and return the run, which is over."""
         interrupt = Interrupt(self._finishing, self._give_up)
 
         def ready() -> SparkSession:
@@ -102,7 +100,7 @@ class Watch:
             return session
 
         with interrupt.installed(), self._shown():
-            run = query.start(sink, spark=ready, listener=self._hear, **options)
+            run = query.start(spark=ready, listener=self._hear, **options)
             self._resume(run.resumed.epoch)
             told = 0
             while run.active and not interrupt.asked.is_set():

@@ -471,7 +471,7 @@ class Driver:
         report = Report("plan", saved=begun.saved)
         if begun.unreadable:
             letters, task = passed_over_letters(begun.unreadable), f"s{len(begun.assignments):03d}"
-            report.outputs.append(self.targets["dead"].staging.write(letters, begun.plan.epoch, task))
+            report.outputs.extend(self.targets["dead"].staging.write(letters, begun.plan.epoch, task))
             report.dead = {UNREADABLE: letters.num_rows}
         return report
 
@@ -480,7 +480,7 @@ class Driver:
         storage, epoch = self.checkpoint.storage, self.manifest.epoch
         asked = dict(self.feedback.demands)
         try:
-            found = rehearse(self, job, [f.pattern for f in asked.values()])
+            found = rehearse(self, job, list(asked.values()))
         except Exception as error:
             if is_spark_failure(error):
                 raise
@@ -494,7 +494,8 @@ class Driver:
             refuse(storage, list(asked), told)
             self.checkpoint.warnings.append(f"after epoch {epoch}, {told.message}")
         else:
-            store_answers(storage, {n: marked(t, epoch) for n, t in zip(asked, found, strict=True)})
+            answers = {n: marked(t, epoch) for n, t in zip(asked, found, strict=True)}
+            store_answers(storage, answers, {n: sink for n, (sink, _) in asked.items()})
         for name in asked:
             self.feedback.answered(name)
 

@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
 
 
-def rehearse(driver: Driver, job: Job, patterns: Sequence[Pattern]) -> list[pa.Table]:
-    """For each demanded pattern the results that match it, as they would be if everything ended here."""
-    (sink,) = driver.plan.sinks
-    schema = driver.plan[sink.inputs[0]].operator.schema
-    found = schema.arrow.empty_table()
+def rehearse(driver: Driver, job: Job, asked: Sequence[tuple[str, Pattern]]) -> list[pa.Table]:
+    """For each sink and demanded pattern the results that match it, as they would be if everything ended here."""
+    wanted = {sink for sink, _ in asked}
+    found = {sink: driver.plan[sink].operator.schema.arrow.empty_table() for sink in wanted}
     if driver.manifest.units and driver.pipeline.levels:
         storage = driver.checkpoint.storage
-        stagings = {name: Staging(name, storage, "rehearsal", "arrow") for name in (sink.id, "dead")}
+        stagings = {name: Staging(name, storage, "rehearsal", "arrow") for name in driver.targets}
         storage.make("rehearsal")
         propagation = Propagation(driver.plan)
         propagation.restore(driver.propagation.to_json())
@@ -53,11 +52,12 @@ def rehearse(driver: Driver, job: Job, patterns: Sequence[Pattern]) -> list[pa.T
             for report in reports:
                 if report.error is not None:
                     raise report.error
-            tables = [_read(storage, o.staged) for r in reports for o in r.outputs if o.sink == sink.id]
-            found = pa.concat_tables([found, *(t.cast(found.schema) for t in tables)])
+            for sink, none in list(found.items()):
+                tables = [_read(storage, o.staged) for r in reports for o in r.outputs if o.sink == sink]
+                found[sink] = pa.concat_tables([none, *(t.cast(none.schema) for t in tables)])
         finally:
             _clean(storage, reports)
-    return [found.filter(p.matches(found)) for p in patterns]
+    return [found[sink].filter(p.matches(found[sink])) for sink, p in asked]
 
 
 def _read(storage: Storage, name: str) -> pa.Table:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -16,20 +16,34 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from penstock.checkpoint.storage import Storage, folder_text
-from penstock.engine.sink.target import BoundTarget, DeliverTarget, FileTarget, Target
-from penstock.errors import UserError, counted
+from penstock.engine.sink.folder import FileTarget
+from penstock.engine.sink.target import BoundTarget, DeliverTarget, Target
+from penstock.errors import UserError, counted, shortly
 
 __all__ = ["BoundTarget", "MemoryTarget", "Target", "console", "deliver", "json_lines", "memory", "parquet"]
 
 
-def parquet(path: str | os.PathLike[str]) -> Target:
-    """Parquet files in a folder, exactly once."""
-    return FileTarget(folder_text(path, "ps.parquet('out')"), "parquet")
+def parquet(path: str | os.PathLike[str], *, partition_by: str | Sequence[str] = ()) -> Target:
+    """Parquet files in a folder, exactly once.
+
+    With `partition_by=["day"]` in folders by value, `day=2026-01-01/`, as Hive lays them out.
+    """
+    return FileTarget(folder_text(path, "ps.parquet('out')"), "parquet", _columns(partition_by, "parquet"))
 
 
-def json_lines(path: str | os.PathLike[str]) -> Target:
-    """Files with one JSON object a line in a folder, exactly once."""
-    return FileTarget(folder_text(path, "ps.json_lines('out')"), "json")
+def json_lines(path: str | os.PathLike[str], *, partition_by: str | Sequence[str] = ()) -> Target:
+    """Files with one JSON object a line in a folder, exactly once; with `partition_by`, in folders by value."""
+    return FileTarget(folder_text(path, "ps.json_lines('out')"), "json", _columns(partition_by, "json_lines"))
+
+
+def _columns(given: object, call: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
+        raise UserError(
+            f"{call}(partition_by={shortly(given)}): these are not names of columns",
+            hint=f"write them as ps.{call}('out', partition_by=['day'])",
+        )
+    return tuple(names)
 
 
 def deliver(function: Callable[[Any, int], None], *, form: Literal["arrow", "spark"] = "arrow") -> Target:

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Iterable
 
 from penstock.checkpoint.checkpoint import KEEP
-from penstock.checkpoint.names import check_plain
+from penstock.checkpoint.names import check_results
 from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
 
@@ -40,7 +40,7 @@ class Published:
                 stored = unseal(self.storage.read(self.record), self.record)
                 self._known = {int(epoch): list(names) for epoch, names in stored.items()}
             for names in self._known.values():
-                check_plain(names, "part-", self.record)
+                check_results(names, self.record)
         return self._known
 
     def note(self, epoch: int, names: Iterable[str]) -> None:

@@ -11,7 +11,6 @@ import contextlib
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -20,13 +19,11 @@ import pyarrow.parquet as pq
 from penstock.checkpoint.checkpoint import Output
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError, damage, read_whole, writing
-from penstock.checkpoint.names import PART, STAGING, is_ours, refuse_links
 from penstock.checkpoint.storage import Storage, seal, unseal
-from penstock.engine.sink.published import Published
+from penstock.engine.sink.hive import cut
 from penstock.errors import CheckpointError, PenstockError, UserError
 from penstock.kernels.duck import query
-
-OWNER = "_penstock/owner.json"
+from penstock.pattern.schema import Schema
 
 
 def repeating(table: pa.Table, sample: int = 4096) -> list[str]:
@@ -50,9 +47,25 @@ class Staging:
     storage: Storage
     folder: str
     format: Literal["parquet", "json", "arrow"]
+    #: Columns whose values name the folders of results.
+    partition_by: tuple[str, ...] = ()
 
-    def write(self, table: pa.Table, epoch: int, task: str) -> Output:
-        """Leave results for the driver to publish."""
+    def write(self, table: pa.Table, epoch: int, task: str) -> list[Output]:
+        """Leave results for the driver to publish: one file, or one for each folder."""
+        if not self.partition_by:
+            return [self._write(table, epoch, task)]
+        found: list[Output] = []
+        try:
+            for folder, rows in cut(table, self.partition_by, self.sink):
+                found.append(self._write(rows, epoch, task, f"{folder}/"))
+        except BaseException:
+            for output in found:
+                with contextlib.suppress(CheckpointError, OSError):
+                    self.storage.delete(output.staged)
+            raise
+        return found
+
+    def _write(self, table: pa.Table, epoch: int, task: str, folder: str = "") -> Output:
         suffix = {"parquet": "parquet", "json": "json", "arrow": "arrow"}[self.format]
         staged = f"{self.folder}/{epoch:06d}-{task}-{uuid.uuid4().hex[:12]}.{suffix}"
         try:
@@ -73,15 +86,22 @@ class Staging:
                 f"sink {self.sink}: cannot write results to {self.storage.path(staged)}: {error}",
                 hint="free space or fix access there, then start again: nothing is lost",
             ) from error
-        final = f"part-{epoch:06d}-{task}.{suffix}"
+        final = f"{folder}part-{epoch:06d}-{task}.{suffix}"
         return Output(self.sink, staged, final, table.num_rows, tally.bytes, tally.crc)
 
 
 def json_lines(table: pa.Table) -> bytes:
-    """One JSON object per row; timestamps as ISO text."""
+    """One JSON object per row; timestamps as ISO text.
+
+    >>> json_lines(pa.table({"t": [1], "rows": ["a"]}))
+    b'{"t":1,"rows":"a"}\\n'
+    """
     if table.num_rows == 0:
         return b""
-    lines = query("SELECT to_json(t)::VARCHAR AS line FROM t", t=table)["line"].to_pylist()
+    whole = "rows"  # A column of that name would be taken for the row.
+    while whole in {name.casefold() for name in table.column_names}:
+        whole += "_"
+    lines = query(f"SELECT to_json({whole})::VARCHAR AS line FROM {whole}", **{whole: table})["line"].to_pylist()
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -91,6 +111,10 @@ class Target:
 
     def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
         raise NotImplementedError
+
+    def fitted(self, schema: Schema) -> Target:
+        """The same for results of a schema, or an error if they cannot go there."""
+        return self
 
     @property
     def home(self) -> str | None:
@@ -131,128 +155,6 @@ class BoundTarget:
 
     def close(self) -> None:
         """The run is over."""
-
-
-@dataclass(frozen=True)
-class FileTarget(Target):
-    """Parquet or JSON-lines files in a folder. Plain readers of the folder see committed results only."""
-
-    path: str
-    format: Literal["parquet", "json"] = "parquet"
-
-    def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
-        storage = Storage.at(self.path, checkpoint.durable)
-        if storage.local and storage.filesystem.get_file_info(storage.base).is_file:
-            raise UserError(f"sink '{self.path}' is a file", hint="name a folder")
-        return FolderTarget(Staging(sink, storage, STAGING, self.format), checkpoint)
-
-    @property
-    def home(self) -> str:
-        return self.path
-
-    def __repr__(self) -> str:
-        return f"ps.{'parquet' if self.format == 'parquet' else 'json_lines'}('{self.path}')"
-
-
-class FolderTarget(BoundTarget):
-    def __init__(self, staging: Staging, records: Storage) -> None:
-        self.staging = staging
-        self.storage = staging.storage
-        self.records = records
-
-    @cached_property
-    def published(self) -> Published:
-        return Published(self.records, self.staging.sink)
-
-    def claim(self, checkpoint_id: str, *, fresh: bool = False) -> None:
-        where = f"sink '{self.storage.url}'"
-        refuse_links(self.storage, ("_penstock/owner.json", STAGING))
-        owned = self.storage.exists(OWNER)
-        if owned:
-            try:
-                owner = unseal(self.storage.read(OWNER), OWNER).get("checkpoint")
-            except CheckpointError as error:
-                hint = f"delete {OWNER} there if all results in the folder are this query's"
-                raise CheckpointError(f"{where}: {error.message}", hint=hint) from None
-            if owner != checkpoint_id:
-                raise UserError(
-                    f"{where} holds the results of another checkpoint",
-                    hint="continue with that checkpoint, choose another folder, or delete this one",
-                )
-        if fresh and (found := [n for n in self._parts() if n not in self.published.after(0)]):
-            raise UserError(
-                f"{where} holds results that this checkpoint did not write, such as {found[0]}",
-                hint="choose an empty folder, or move them away: results are never mixed with those of others",
-            )
-        if owned:
-            return
-        try:
-            self.storage.make(STAGING)
-            self.storage.write(OWNER, seal({"checkpoint": checkpoint_id}))
-        except (OSError, CheckpointError) as error:
-            raise UserError(f"cannot write to {where}: {error}", hint="check the path") from error
-
-    def _parts(self) -> list[str]:
-        return [n for n in self.storage.names() if PART.fullmatch(n)]
-
-    def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
-        staged = [o for o in outputs if self.storage.exists(o.staged)]
-        for output in staged:
-            self._refuse_foreign(epoch, output)
-        if outputs:
-            self.published.note(epoch, (o.final for o in outputs))
-        for output in outputs:
-            reach(f"publish {output.final}")
-            if output in staged:
-                # Somebody who has taken over may have moved it just now; whether it is there is looked at below.
-                with contextlib.suppress(FileNotFoundError):
-                    self.storage.move(output.staged, output.final)
-            if not self.storage.exists(output.final):
-                raise CheckpointError(
-                    f"sink '{self.storage.url}': {output.final} of epoch {epoch} is gone",
-                    hint="results were deleted while the query was running; start again with a new checkpoint",
-                )
-        if outputs:
-            # Before the next manifest is there: only this one could tell that they were to be moved.
-            reach(f"settle {epoch}")
-            self.storage.sync_folder()
-
-    def damage(self, epoch: int, output: Output) -> str | None:
-        # Object stores look after what they have confirmed; reading it all again would be dear.
-        why = damage(self.storage, output.as_published, deep=self.storage.local)
-        if not self.storage.exists(output.staged):
-            return why
-        waiting = damage(self.storage, output.as_staged, deep=self.storage.local)
-        if waiting is not None and why is None:
-            self.storage.delete(output.staged)  # It must not take the place of the good one.
-            return None
-        return waiting
-
-    def damaged_part(self, output: Output) -> str | None:
-        there = self.storage.exists(output.final)
-        hurt = there and damage(self.storage, output.as_published, deep=self.storage.local) is not None
-        return self.storage.path(output.final) if hurt else None
-
-    def withdraw(self, outputs: Sequence[Output]) -> None:
-        for output in outputs:
-            self.storage.delete(output.final)
-
-    def _refuse_foreign(self, epoch: int, output: Output) -> None:
-        """Never overwrite a file that this query has not written."""
-        # Where a move is a copy and a deletion, a crash may have come between the two: then both are the same.
-        if self.storage.exists(output.final) and self.storage.read(output.final) != self.storage.read(output.staged):
-            raise CheckpointError(
-                f"sink '{self.storage.url}': there is a file {output.final} already, which is not by this query",
-                hint=f"move it away and start again: the results of epoch {epoch} are kept until then",
-            )
-
-    def sweep(self, keep: set[str], epoch: int, guard: Callable[[], None] = lambda: None) -> list[str]:
-        orphans = [n for n in self.storage.tree(STAGING) if n not in keep and is_ours(n)]
-        orphans += [n for n in self.published.after(epoch) if self.storage.exists(n)]
-        guard()
-        for name in orphans:
-            self.storage.delete(name)
-        return orphans
 
 
 @dataclass(frozen=True)

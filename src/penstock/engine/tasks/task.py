@@ -243,7 +243,7 @@ def _note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: Report) -
         table = pa.concat_tables(found)
         for pair in table["reason"].value_counts().to_pylist():
             report.dead[pair["values"]] = report.dead.get(pair["values"], 0) + pair["counts"]
-        report.outputs.append(job.stagings["dead"].write(table, job.epoch, report.task))
+        report.outputs.extend(job.stagings["dead"].write(table, job.epoch, report.task))
 
 
 def _let_go(job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: Report) -> None:
@@ -259,7 +259,7 @@ def _let_go(job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], re
             table = pa.concat_tables(tables)
             report.counts[target] = report.counts.get(target, 0) + table.num_rows
             part = sum(o.sink == target for o in report.outputs)
-            report.outputs.append(job.stagings[target].write(table, job.epoch, f"{report.task}-{part:04d}"))
+            report.outputs.extend(job.stagings[target].write(table, job.epoch, f"{report.task}-{part:04d}"))
             reached[target] = []
     if held(reached.values()) > room:
         raise MemoryError
@@ -282,7 +282,7 @@ def _send(
         if exchange is None:
             table = pa.concat_tables(tables)
             report.counts[target] = report.counts.get(target, 0) + table.num_rows
-            report.outputs.append(job.stagings[target].write(table, job.epoch, report.task))
+            report.outputs.extend(job.stagings[target].write(table, job.epoch, report.task))
             continue
         if exchange.by_count:
             rows = pa.concat_tables(tables)

@@ -1,0 +1,151 @@
+"""Queries with their sinks, several of which may run together and share work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.analysis.bounds import with_bounds
+from penstock.analysis.check import check
+from penstock.builder.stream import Stream
+from penstock.contract.report import Report
+from penstock.engine.admission import admit
+from penstock.engine.progress import Progress
+from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
+from penstock.engine.settings import Settings, check_setting
+from penstock.engine.sink import Target
+from penstock.engine.spark.gateway import check_session
+from penstock.errors import UserError, did_you_mean, shortly
+from penstock.operators.sink.operator import Sink
+from penstock.plan.plan import Plan, explain_mermaid, explain_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = tuple(Settings.__dataclass_fields__)
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A stream and where it goes: what `stream.to(sink)` gives.
+
+    >>> import penstock as ps
+    >>> ps.generate().where("key = 1").to(ps.parquet("out"))
+    <Query select (ts timestamp, key int, value double) to ps.parquet('out')>
+    """
+
+    stream: Stream
+    sink: Target
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sink, Target):
+            raise UserError(
+                f"to({shortly(self.sink)}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…"
+            )
+
+    def __repr__(self) -> str:
+        return f"<Query {self.stream.operator.kind} ({self.stream.schema}) to {self.sink!r}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Queries that run together: what several of them need is computed once, and an epoch is committed for all."""
+
+    parts: tuple[Query, ...]
+
+    @classmethod
+    def of(cls, given: object) -> Queries:
+        """What `ps.start` is given, or `queries = […]` of a query file."""
+        parts = [given] if isinstance(given, Query) else given
+        if not isinstance(parts, list | tuple) or not parts:
+            raise UserError(
+                f"start({shortly(given)}): these are no queries with sinks",
+                hint="a list of them: ps.start([slow.to(ps.parquet('slow')), fast.to(ps.parquet('fast'))])",
+            )
+        for part in parts:
+            if isinstance(part, Stream):
+                raise UserError(
+                    f"start(): {part!r} has no sink", hint="say where it goes: stream.to(ps.parquet('out'))"
+                )
+            if not isinstance(part, Query):
+                raise UserError(f"start(): {shortly(part)} is not a query", hint="stream.to(ps.parquet('out'))")
+        for k, part in enumerate(parts):
+            if any(part.sink is other.sink for other in parts[:k]):
+                raise UserError(
+                    f"start(): {part.sink!r} is given twice", hint="give each query a sink of its own, or union() them"
+                )
+        return cls(tuple(parts))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """All operators, and the sinks."""
+        sinks = []
+        for part in self.parts:
+            operator = part.stream.operator
+            sinks.append(Sink((operator,), operator.schema, target=part.sink.fitted(operator.schema)))
+        return Plan.of(*sinks)
+
+    @property
+    def streams(self) -> Plan:
+        """All operators without the sinks: what is checked."""
+        return Plan.of(*(part.stream.operator for part in self.parts))
+
+    def explain(self, format: Literal["text", "mermaid"] = "text", *, punctuation: bool = False) -> str:
+        """The plan as text or as a Mermaid flow chart."""
+        return (explain_mermaid if format == "mermaid" else explain_text)(self.plan, punctuation=punctuation)
+
+    def check(self, *, bounded: bool = False) -> Report:
+        """Whether, operator by operator, state stays bounded and every result appears; and what to declare if not."""
+        plan = self.streams
+        return with_bounds(check(plan, bounded=bounded), plan)
+
+    def start(
+        self,
+        *,
+        trigger: Trigger | TriggerName | None = None,
+        every: str | None = None,
+        checkpoint: str | None = None,
+        dead_letters: str | None = None,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
+        master: str | None = None,
+        listener: Callable[[Progress], None] | None = None,
+        allow_unbounded: str | None = None,
+        feedback: str | Sequence[str] = (),
+        **settings: Any,
+    ) -> Run:
+        """Start them; see `Stream.start`."""
+        for name in settings:
+            if name not in _SETTINGS:
+                raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
+        for name, value in settings.items():
+            check_setting(name, value)
+        chosen = parse_trigger(trigger, every)
+        admission = admit(self.streams, bounded=chosen.bounded, allow_unbounded=allow_unbounded)
+        if spark is None:
+            from penstock.engine.spark.session import spark_session
+
+            spark = partial(spark_session, master)
+        elif not callable(spark):
+            check_session(spark)
+        return Run(
+            self.plan,
+            trigger=chosen,
+            checkpoint=checkpoint,
+            dead_letters=dead_letters,
+            settings=Settings(**settings),
+            feedback=[feedback] if isinstance(feedback, str) else feedback,
+            spark=spark,
+            listener=listener,
+            admission=admission,
+        )
+
+
+def start(queries: Query | Sequence[Query], **options: Any) -> Run:
+    """Start several queries together: `ps.start([a.to(ps.parquet("x")), b.to(ps.parquet("y"))], checkpoint="c")`.
+
+    What they have in common runs once, and the results of an epoch are committed for all of them or for none. Options
+    are those of `Stream.start`. Feedback and demands name the sink that they are about, as `run.sinks` does.
+    """
+    return Queries.of(queries).start(**options)
