@@ -105,6 +105,6 @@ def test_a_message_that_breaks_an_operator_is_refused(tmp_path: Path, monkeypatc
 
 
 def _receipt(name: str) -> Any:
-    from penstock.engine.progress import Receipt
+    from penstock.feedback.receipt import Receipt
 
     return Receipt(name, "", "")

@@ -13,7 +13,6 @@ from itertools import islice, product
 from typing import Any, Protocol
 
 from penstock.analysis.respond import respond
-from penstock.operators.sink.operator import Sink
 from penstock.pattern.feedback import RECORDS, Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.plan.arrival import order_matters

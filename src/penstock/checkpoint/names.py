@@ -37,6 +37,9 @@ _PARTIAL = re.compile(
 #: The folders of a checkpoint that are walked, read by name or swept.
 FOLDERS = ("control", "delivered", "epochs", "published", "rehearsal", "results", "snapshots", "state", "tables")
 
+#: Where a file sink keeps its checkpoint, if the user names no other place.
+BESIDE_SINK = "_penstock/checkpoint"
+
 
 class ForeignNameError(CheckpointError):
     """A record that is whole, and names what it cannot have been written with."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
+from penstock.analysis.explain import explain_mermaid, explain_text
 from penstock.builder.stream import Stream
 from penstock.contract.report import Report
 from penstock.engine.admission import admit
@@ -19,7 +20,7 @@ from penstock.engine.sink import Target
 from penstock.engine.spark.gateway import check_session
 from penstock.errors import UserError, did_you_mean, shortly
 from penstock.operators.sink.operator import Sink
-from penstock.plan.plan import Plan, explain_mermaid, explain_text
+from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

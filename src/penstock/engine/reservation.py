@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from penstock.checkpoint.checkpoint import Checkpoint
 from penstock.checkpoint.lock import Lock
-from penstock.checkpoint.names import refuse_links
+from penstock.checkpoint.names import BESIDE_SINK, refuse_links
 from penstock.checkpoint.storage import Storage, below, seal, unseal
 from penstock.engine.own_files import Written, refuse_reading_own_files
 from penstock.engine.settings import Settings
@@ -28,9 +28,6 @@ from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.plan.plan import Plan
 from penstock.plan.promise import Files
-
-#: Where a file sink keeps its checkpoint, if the user names no other place.
-BESIDE_SINK = "_penstock/checkpoint"
 
 
 @dataclass(frozen=True)

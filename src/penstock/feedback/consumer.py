@@ -16,15 +16,15 @@ import pyarrow as pa
 from penstock.checkpoint.checkpoint import FORMAT, Checkpoint
 from penstock.checkpoint.generation import records_of
 from penstock.checkpoint.lock import is_held
+from penstock.checkpoint.names import BESIDE_SINK
 from penstock.checkpoint.storage import Storage, unseal
-from penstock.engine.progress import Guard, Receipt, inside
-from penstock.engine.reservation import BESIDE_SINK
-from penstock.engine.run import Run
 from penstock.errors import CheckpointError, UserError, did_you_mean
 from penstock.feedback.address import Address, address
 from penstock.feedback.answers import answer, refusal
 from penstock.feedback.contract_record import read_contract
+from penstock.feedback.handle import Talking
 from penstock.feedback.log import ControlLog
+from penstock.feedback.receipt import Guard, Receipt, inside
 from penstock.feedback.talk import Talk, Waiting
 from penstock.feedback.trail import CLIENT, Stop, Trail
 from penstock.pattern.feedback import Feedback, Intent
@@ -220,13 +220,13 @@ class Consumer:
         return next(iter(self._inputs[node]), node)
 
 
-def consumer(run: Run | str | os.PathLike[str]) -> Consumer:
+def consumer(run: Talking | str | os.PathLike[str]) -> Consumer:
     """The consumer of a run, or of the run with this checkpoint (or with its results in this folder).
 
     >>> consumer("nowhere")
     Traceback (most recent call last):
     penstock.errors.UserError: '...nowhere' is not the checkpoint of a run. Hint: name the folder that start(...
     """
-    if not isinstance(run, Run | str | os.PathLike):
+    if not isinstance(run, Talking | str | os.PathLike):
         raise UserError(f"consumer({run!r}): no run", hint="a run, or the folder of its checkpoint or of its results")
-    return Consumer.at(run.checkpoint if isinstance(run, Run) else run)
+    return Consumer.at(run.checkpoint if isinstance(run, Talking) else run)

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from penstock.analysis.feedback_check import remarks
 from penstock.checkpoint.storage import Storage
-from penstock.engine.progress import Guard, Receipt, inside
 from penstock.errors import UserError
 from penstock.feedback.answers import answer, answers, marked
+from penstock.feedback.receipt import Guard, Receipt, inside
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.engine.progress import Guard
+from penstock.feedback.receipt import Guard
 from penstock.feedback.trail import Stop
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import typer
 
 import penstock
+from penstock.checkpoint.names import BESIDE_SINK
 from penstock.checkpoint.storage import below
 from penstock.engine.admission import admit
 from penstock.engine.query import Queries
-from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.run import parse_trigger
 from penstock.engine.sink import Target, console, deliver
 from penstock.engine.sink.target import DeliverTarget

@@ -10,10 +10,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from penstock.analysis.explain import boxes
-from penstock.engine.progress import Guard
 from penstock.engine.terminal import say
 from penstock.errors import UserError
 from penstock.feedback.consumer import Consumer
+from penstock.feedback.receipt import Guard
 from penstock.feedback.talk import Talk
 from penstock.feedback.trail import CLIENT, Stop
 from penstock.plan.drawing import Box, draw

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from rich.table import Table
 
-from penstock.engine.progress import Guard, Receipt
 from penstock.engine.terminal import cell, say, terminal
 from penstock.errors import UserError
 from penstock.feedback.answers import AS_OF, PARTIAL
 from penstock.feedback.consumer import Consumer
+from penstock.feedback.receipt import Guard, Receipt
 from penstock.feedback.talk import Talk
 from penstock.feedback.trail import Stop
 from penstock.pattern.feedback import Feedback, Intent

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from penstock.checkpoint.checkpoint import Checkpoint, Manifest
 from penstock.checkpoint.generation import records_of
+from penstock.checkpoint.names import BESIDE_SINK
 from penstock.checkpoint.runs import read_marks, read_run
 from penstock.checkpoint.storage import Storage, unseal
-from penstock.engine.reservation import BESIDE_SINK
 from penstock.engine.source.ticks import from_tick
 from penstock.engine.tasks.keep import live_rows
 from penstock.errors import CheckpointError, UserError
