@@ -18,12 +18,12 @@ from penstock.contract.feedback import covers
 from penstock.contract.flow import Flow, Tags, Verdict, ordered
 from penstock.contract.report import Fate
 from penstock.contract.template import class_of
-from penstock.operators.aggregate.operator import Aggregate
 from penstock.pattern.example import example
 from penstock.pattern.feedback import RECORDS, Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, Range, Restriction, equal
 from penstock.plan.plan import Plan
+from penstock.plan.spec import spec_of
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def forgettable(
     found = [(k, False) for k in kept(plan, feedback, at, edge)]
     for swept in [k for k, _ in found if k.sweep]:
         operator = plan[swept.speaker].operator
-        assert isinstance(operator, Aggregate)
-        group = {n: equal(example(operator.schema.type_of(n))) for n in operator.keys}
+        # Of a group only what it is grouped by is carried from events.
+        group = {n: equal(example(operator.schema.type_of(n))) for n in spec_of(operator).lineage(operator)}
         told = Feedback(Intent.ASSUMED, Pattern.by_name(operator.schema, group))
         found += [(k, True) for k in kept(plan, told, swept.speaker)]
     return [_lasting(k, weighed[k.speaker].behind, bounded, of_doomed) for k, of_doomed in found]

@@ -20,7 +20,6 @@ from penstock.analysis.judge import Memo, weigh
 from penstock.contract.flow import Origin, Verdict
 from penstock.contract.report import Fix
 from penstock.contract.template import Class, Scheme, Template
-from penstock.operators.distinct.operator import Distinct
 from penstock.operators.source.operator import Source
 from penstock.plan.plan import Plan
 from penstock.plan.promise import Adaptive, Disorder, EndOfSource, InBand
@@ -159,12 +158,7 @@ def _candidates(plan: Plan, verdicts: dict[str, Verdict]) -> list[Candidate]:
     origins: dict[Origin, None] = {}
     for node in plan.nodes:
         below = [verdicts[i].behind for i in node.inputs]
-        used = [o for k, n in verdicts[node.id].useful for o in below[k].origins.get(n, ())]
-        if isinstance(node.operator, Distinct):
-            # Anything releases there; time is what streams have.
-            times = [o for k, n in verdicts[node.id].useful if below[k].is_time(n) for o in below[k].origins.get(n, ())]
-            used = times or used
-        origins |= dict.fromkeys(used)
+        origins |= dict.fromkeys(o for k, n in verdicts[node.id].useful for o in below[k].origins.get(n, ()))
     sources = {s.name: s for s in _sources(plan)}
     known = {name: set(verdicts[f"source:{name}"].behind.promised) for name in sources}
     found: dict[Candidate, None] = {}

@@ -19,12 +19,12 @@ from typing import Any
 from penstock.analysis.cascade import Cascade, Part
 from penstock.feedback.trail import Trail
 from penstock.feedback.unwanted import Record, uncovered, with_record
-from penstock.operators.impute.operator import Impute
 from penstock.pattern.feedback import RECORDS, Feedback
 from penstock.pattern.minimise import grows
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.plan.plan import Node, Plan
+from penstock.plan.spec import spec_of
 
 Places = dict[str, tuple[Record, ...]]
 
@@ -134,9 +134,9 @@ class Guards:
     def _past(self, node_id: str, behind: Mapping[str, Sequence[Pattern]]) -> Sequence[Pattern]:
         """What is over for wishes: at a queue, what has left it, not what has come."""
         node = self.nodes[node_id]
-        if not isinstance(node.operator, Impute):
+        if not node.inputs:
             return behind.get(node_id, ())
-        schema, kept = node.operator.inputs[0].schema, {n: n for n in node.operator.keeps}
+        schema, kept = node.operator.inputs[0].schema, {n: n for n in spec_of(node.operator).lineage(node.operator)}
         return [p.onto(schema, kept) for p in behind.get(node_id, ()) if p.describes(kept)]
 
     def _wisher(self, node_id: str) -> str:

@@ -48,6 +48,10 @@ class Behaviour(ABC):
         """Somebody waits for punctuation behind the operator, where otherwise nobody would ask its state for it."""
         return
 
+    def unqueued(self) -> Behaviour:
+        """How it would behave if nothing waited in its queue."""
+        return self
+
     def tell(self) -> Any:
         """What tasks must know of what the driver knows, as plain JSON; None if there is nothing to say."""
         return None

@@ -19,9 +19,9 @@ from penstock.checkpoint.storage import Storage
 from penstock.engine.sink.target import Staging
 from penstock.engine.spark import jobs
 from penstock.engine.tasks.task import Job, Merge, Report
-from penstock.operators.impute.operator import Impute
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import empty_orders
+from penstock.plan.spec import traits_of
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
@@ -38,9 +38,9 @@ def rehearse(driver: Driver, job: Job, asked: Sequence[tuple[str, Pattern]]) -> 
         propagation = Propagation(driver.plan)
         propagation.restore(driver.propagation.to_json())
         # What waits in a queue is not there yet: the answer is about the rest.
-        queues = {n.id: n.operator for n in driver.plan if isinstance(n.operator, Impute)}
+        queues = {n.id: n.operator for n in driver.plan if n.inputs and traits_of(n.operator).queues}
         for queue in queues:
-            propagation.behaviours.pop(queue, None)
+            propagation.behaviours[queue] = propagation.behaviours[queue].unqueued()
         over = propagation.run({i: [Pattern.all(s.schema)] for i, s in driver.sources.items()})
         closers = {i: over[i] for i in driver.pipeline.exchanges if over[i]}
         idle = {i: empty_orders([q.inputs[0].schema]) for i, q in queues.items()}

@@ -15,7 +15,9 @@ from penstock.operators.distinct.operator import Distinct
 def judge_distinct(operator: Distinct, below: Flow) -> Verdict:
     """In = PS, not empty; Out = PS: any punctuation says that the events it matches cannot come again."""
     flow = behind(operator, below, below.promised)
-    useful = tuple((0, n) for n in operator.schema.names)
+    # Anything releases here; time is what streams have.
+    names = operator.schema.names
+    useful = tuple((0, n) for n in [n for n in names if below.is_time(n) and n in below.origins] or names)
     if all(n in below.finite for n in operator.schema.names):
         return Verdict("constant", "at once", flow, ("every attribute takes only declared values",), useful=useful)
     if below.promised:

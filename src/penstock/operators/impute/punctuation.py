@@ -9,6 +9,7 @@ the first of them are asked about: events leave in that order too, so these go o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,11 +17,12 @@ import pyarrow as pa
 from penstock.operators.join.ended_keys import values_in
 from penstock.operators.join.meeting import unit_of
 from penstock.operators.map.operator import Map
+from penstock.operators.map.punctuation import through_map
 from penstock.pattern.minimise import grows
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import Range, less, one_of
-from penstock.plan.behaviour import Behaviour, maximal
+from penstock.plan.behaviour import Behaviour, ThroughBehaviour, maximal
 from penstock.plan.orders import Answer, Orders
 from penstock.plan.window import from_tick
 
@@ -49,6 +51,7 @@ class QueueBehaviour(Behaviour):
     def __init__(self, operator: Map, asks: bool = True) -> None:
         (below,) = operator.inputs
         self.schema, self.output = below.schema, operator.schema
+        self.operator = operator
         self.keeps, self.asks = frozenset(operator.keeps), asks
         #: Promised, but events of it may wait: frontiers and lists of values, and the others in order of arrival.
         self.waiting = PunctuationSet(self.schema)
@@ -130,6 +133,9 @@ class QueueBehaviour(Behaviour):
             part = Pattern.by_name(self.schema, {name: one_of(gone)})
             self.free.append(part)
             self.waiting = self.waiting.without(part)
+
+    def unqueued(self) -> Behaviour:
+        return ThroughBehaviour(partial(through_map, self.operator))
 
     def listen(self) -> None:
         self.asks = True
