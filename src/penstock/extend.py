@@ -1,0 +1,102 @@
+"""Operators from outside: all that a package of its own needs to add one.
+
+An operator is a frozen record, a subclass of `Operator`. What Penstock may ask of it stands in a subclass of `Spec`, and
+`register` makes it known. `put_on` puts it on a stream. The tutorial is docs/add-an-operator.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from penstock.builder.stream import Stream
+from penstock.errors import UserError
+from penstock.kernels.step import (
+    Asked,
+    Keeping,
+    Leaving,
+    Noting,
+    Passing,
+    Reading,
+    Rows,
+    SqlStep,
+    TableStep,
+)
+from penstock.operators.shared.thinning import ThinningSpec
+from penstock.pattern.pattern import Pattern
+from penstock.plan.behaviour import Behaviour, ThroughBehaviour
+from penstock.plan.operator import Operator
+from penstock.plan.response import Response
+from penstock.plan.spec import (
+    Carried,
+    Fact,
+    Lineage,
+    Measured,
+    Retraction,
+    Spec,
+    Surroundings,
+    Told,
+    Traits,
+    register,
+    registered,
+    same,
+    spec_of,
+)
+from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.running import Running
+
+S = TypeVar("S", bound=Stream)
+
+
+def put_on(stream: S, make: Callable[[Operator], Operator]) -> S:
+    """The stream with an operator on top of it: `make` is given the operator below, and makes the new one.
+
+    >>> import penstock as ps
+    >>> from penstock.operators.limit.operator import Limit
+    >>> cars = ps.stream("cars", "ts int")
+    >>> put_on(cars, lambda below: Limit((below,), below.schema, count=3)).operator.detail
+    'the first 3'
+    """
+    operator = make(stream.operator)
+    if not isinstance(operator, Operator):
+        raise UserError(f"put_on: {make!r} made {operator!r}", hint="return an operator whose first input is the one given")
+    spec_of(operator)  # Known now, or an error that names it: not when the query runs.
+    return replace(stream, operator=operator)
+
+
+__all__ = [
+    "Asked",
+    "Behaviour",
+    "Carried",
+    "Event",
+    "Fact",
+    "Item",
+    "Keeping",
+    "Leaving",
+    "Lineage",
+    "Measured",
+    "Noting",
+    "Operator",
+    "Passing",
+    "Pattern",
+    "Punctuate",
+    "Reading",
+    "Response",
+    "Retraction",
+    "Rows",
+    "Running",
+    "Spec",
+    "SqlStep",
+    "Surroundings",
+    "TableStep",
+    "ThinningSpec",
+    "ThroughBehaviour",
+    "Told",
+    "Traits",
+    "put_on",
+    "register",
+    "registered",
+    "same",
+    "spec_of",
+]
