@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.operators.join.operator import PADDED, Join, definition_of, lineage_of
+from penstock.operators.join.operator import PADDED, Join, join_definition, lineage_of
 from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class JoinSpec(Spec[Join]):
         return frozenset(operator.schema.names)
 
     def definition(self, operator: Join) -> str:
-        return definition_of(operator)
+        return join_definition(operator)
 
     def held(self, operator: Join) -> dict[str, Any] | None:
         from penstock.operators.join.meeting import held_by

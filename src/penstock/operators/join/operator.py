@@ -153,7 +153,7 @@ def lineage_of(columns: Sequence[Taken], padded: frozenset[int] = frozenset()) -
     return {c.name: Carried(c.origins, padded=padded) for c in columns}
 
 
-def definition_of(operator: Joined) -> str:
+def join_definition(operator: Joined) -> str:
     """What decides the results of a join of two inputs."""
     nulls = "; nulls are alike" if operator.null_safe else ""
     return f"{operator.meaning}; {origins_in_words(operator.columns, operator.side_names)}{nulls}"

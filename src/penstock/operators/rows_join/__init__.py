@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.operators.join.operator import PADDED, definition_of, lineage_of
+from penstock.operators.join.operator import PADDED, join_definition, lineage_of
 from penstock.operators.rows_join.operator import RowsJoin
 from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
 
@@ -53,7 +53,7 @@ class RowsJoinSpec(Spec[RowsJoin]):
         return frozenset(operator.schema.names)
 
     def definition(self, operator: RowsJoin) -> str:
-        return definition_of(operator)
+        return join_definition(operator)
 
     def held(self, operator: RowsJoin) -> dict[str, Any] | None:
         keys = [[a for a, _ in operator.keys], [b for _, b in operator.keys]]
