@@ -60,7 +60,9 @@ def put_on(stream: S, make: Callable[[Operator], Operator]) -> S:
     """
     operator = make(stream.operator)
     if not isinstance(operator, Operator):
-        raise UserError(f"put_on: {make!r} made {operator!r}", hint="return an operator whose first input is the one given")
+        raise UserError(
+            f"put_on: {make!r} made {operator!r}", hint="return an operator whose first input is the one given"
+        )
     spec_of(operator)  # Known now, or an error that names it: not when the query runs.
     return replace(stream, operator=operator)
 

@@ -8,13 +8,13 @@ from penstock.contract.flow import Flow, Promised, ordered
 from penstock.contract.report import Output, State
 
 
-def _assumed(promised: Promised) -> tuple[str, ...]:
+def assumed_of(promised: Promised) -> tuple[str, ...]:
     """What the best of several templates assumes."""
     best = ordered(promised)[:1]
     return tuple(sorted(promised[best[0]])) if best else ()
 
 
-def _waiting(what: str, flow: Flow, attributes: Sequence[str]) -> str:
+def waiting_for(what: str, flow: Flow, attributes: Sequence[str]) -> str:
     """`groups never leave: nothing promises `trip`; what arrives from trips: ts up to`."""
     if flow.open:
         return f"{what} leave on what the data says; scheme(…) would tell before the start what that is"
@@ -23,14 +23,14 @@ def _waiting(what: str, flow: Flow, attributes: Sequence[str]) -> str:
     return f"{what} never leave: nothing{where} promises {names} (there arrives: {flow.words})"
 
 
-def _appearing(closing: Promised, below: Flow) -> Output:
+def appearing(closing: Promised, below: Flow) -> Output:
     """Whether results appear that nothing but punctuation releases."""
     return "complete" if closing else "as the data says" if below.open else "held back"
 
 
-def _endless(flow: Flow) -> State:
+def endless_state(flow: Flow) -> State:
     return "as the data says" if flow.open else "unbounded"
 
 
-def _output(state: State) -> Output:
+def output_of(state: State) -> Output:
     return "held back" if state == "unbounded" else "complete"

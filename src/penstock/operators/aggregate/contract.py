@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.contract.bounding import PARTS, least, owner, renamed, sized, times, why
 from penstock.contract.flow import Flow, Promised, Tags, Verdict, behind
-from penstock.contract.keeping import _appearing, _assumed, _endless, _output, _waiting
+from penstock.contract.keeping import appearing, assumed_of, endless_state, output_of, waiting_for
 from penstock.contract.rates import Arrivals, Pace, Term, soonest
 from penstock.contract.report import State
 from penstock.contract.size import Bound, widths
@@ -38,12 +38,14 @@ def judge_aggregate(operator: Aggregate, below: Flow) -> Verdict:
         return judge_leaving("groups", keys, below, closing, flow)
     growing = growing_with_events(operator)
     size = f"only declared values of {' and '.join(f'`{k}`' for k in keys)}" if keys else "one group"
-    told = _waiting("results", below, keys) if keys or below.open else "which nothing but the end of the stream closes"
+    told = (
+        waiting_for("results", below, keys) if keys or below.open else "which nothing but the end of the stream closes"
+    )
     said = (size, f"results: on {below.any_of(closing)}" if closing else told, *growing)
-    done = _appearing(closing, below)
+    done = appearing(closing, below)
     needs = () if done != "held back" else below.wanted(keys) or ("a window, or a grouping attribute that ends",)
-    state: State = "constant" if not growing else "bounded" if closing else _endless(below)
-    return Verdict(state, done, flow, said, needs, _assumed(closing), on_attributes(keys))
+    state: State = "constant" if not growing else "bounded" if closing else endless_state(below)
+    return Verdict(state, done, flow, said, needs, assumed_of(closing), on_attributes(keys))
 
 
 def judge_leaving(what: str, keys: Sequence[str], below: Flow, closing: Promised, flow: Flow) -> Verdict:
@@ -51,10 +53,10 @@ def judge_leaving(what: str, keys: Sequence[str], below: Flow, closing: Promised
     useful = on_attributes(keys)
     if closing:
         leave = f"{what} leave on {below.any_of(closing)}"
-        return Verdict("bounded", "complete", flow, (leave,), (), _assumed(closing), useful)
-    state = _endless(below)
-    waits = (_waiting(what, below, keys),)
-    return Verdict(state, _output(state), flow, waits, () if below.open else below.wanted(keys), useful=useful)
+        return Verdict("bounded", "complete", flow, (leave,), (), assumed_of(closing), useful)
+    state = endless_state(below)
+    waits = (waiting_for(what, below, keys),)
+    return Verdict(state, output_of(state), flow, waits, () if below.open else below.wanted(keys), useful=useful)
 
 
 def flow_of_groups(operator: Aggregate, below: Flow, closing: Promised) -> Flow:

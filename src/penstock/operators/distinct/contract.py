@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from penstock.contract.bounding import least
 from penstock.contract.flow import Flow, Verdict, behind
-from penstock.contract.keeping import _assumed, _waiting
+from penstock.contract.keeping import assumed_of, waiting_for
 from penstock.contract.rates import Pace, soonest
 from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.distinct.operator import Distinct
@@ -22,11 +22,11 @@ def judge_distinct(operator: Distinct, below: Flow) -> Verdict:
         return Verdict("constant", "at once", flow, ("every attribute takes only declared values",), useful=useful)
     if below.promised:
         why = (f"events are forgotten on {below.any_of(below.promised)}",)
-        return Verdict("bounded", "at once", flow, why, (), _assumed(below.promised), useful)
+        return Verdict("bounded", "at once", flow, why, (), assumed_of(below.promised), useful)
     if below.open:
-        return Verdict("as the data says", "at once", flow, (_waiting("remembered events", below, ()),))
+        return Verdict("as the data says", "at once", flow, (waiting_for("remembered events", below, ()),))
     needs = below.wanted(below.schema.times or below.schema.names)
-    return Verdict("unbounded", "at once", flow, (_waiting("remembered events", below, ()),), needs, useful=useful)
+    return Verdict("unbounded", "at once", flow, (waiting_for("remembered events", below, ()),), needs, useful=useful)
 
 
 def bound_distinct(operator: Distinct, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.contract.bounding import sized, times, why
 from penstock.contract.flow import Flow, Verdict
-from penstock.contract.keeping import _appearing, _assumed, _endless, _output, _waiting
+from penstock.contract.keeping import appearing, assumed_of, endless_state, output_of, waiting_for
 from penstock.contract.rates import Pace, soonest
 from penstock.contract.size import Bound
 from penstock.operators.aggregate.contract import flow_of_groups, groups_of, growing_with_events, on_attributes
@@ -24,7 +24,7 @@ def judge_landmarks(operator: LandmarkAggregate, below: Flow) -> Verdict:
     useful = on_attributes([label])
     growing = growing_with_events(operator)
     endless = [k for k in operator.without_label if k not in below.finite]
-    said = [f"windows: on {below.any_of(closing)}" if closing else _waiting("windows", below, [label])]
+    said = [f"windows: on {below.any_of(closing)}" if closing else waiting_for("windows", below, [label])]
     needs = () if closing or below.open else below.wanted([label])
     if endless:
         names = " and ".join(f"`{k}`" for k in endless)
@@ -35,11 +35,11 @@ def judge_landmarks(operator: LandmarkAggregate, below: Flow) -> Verdict:
         said += growing
         needs = (*needs, "a window that ends")
     if endless or growing:
-        return Verdict("unbounded", _appearing(closing, below), flow, tuple(said), needs, useful=useful)
+        return Verdict("unbounded", appearing(closing, below), flow, tuple(said), needs, useful=useful)
     if closing:
-        return Verdict("bounded", "complete", flow, tuple(said), (), _assumed(closing), useful)
-    state = _endless(below)
-    return Verdict(state, _output(state), flow, tuple(said), needs, useful=useful)
+        return Verdict("bounded", "complete", flow, tuple(said), (), assumed_of(closing), useful)
+    state = endless_state(below)
+    return Verdict(state, output_of(state), flow, tuple(said), needs, useful=useful)
 
 
 def bound_landmarks(operator: LandmarkAggregate, below: Pace) -> tuple[Bound, Pace]:

@@ -6,7 +6,7 @@ import math
 
 from penstock.contract import bounding
 from penstock.contract.flow import Flow, Tags, Verdict, behind, least
-from penstock.contract.keeping import _assumed, _waiting
+from penstock.contract.keeping import assumed_of, waiting_for
 from penstock.contract.rates import Pace
 from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.order_by.operator import OrderBy
@@ -37,15 +37,15 @@ def judge_order(operator: OrderBy, below: Flow) -> Verdict:
     flow = behind(operator, below, passed)
     if releasing:
         why = (f"a sorted prefix leaves on {below.any_of(releasing)}",)
-        return Verdict("bounded", "complete", flow, why, (), _assumed(releasing), useful)
+        return Verdict("bounded", "complete", flow, why, (), assumed_of(releasing), useful)
     if below.open:
-        why = (_waiting("sorted events", below, [first]),)
+        why = (waiting_for("sorted events", below, [first]),)
         return Verdict("as the data says", "complete", flow, why, useful=useful)
     if descending:
         why = (f"sorted by `{first}` descending, the first event is known only at the end",)
         needs: tuple[str, ...] = ("order_by(…) ascending, or with slack=",)
     else:
-        why = (_waiting("sorted events", below, [first]),)
+        why = (waiting_for("sorted events", below, [first]),)
         needs = tuple(w.replace(": each value", " up to") for w in below.wanted([first]))
     return Verdict("unbounded", "held back", flow, why, needs, useful=useful)
 
