@@ -26,7 +26,8 @@ from penstock.builder.multiway import join
 from penstock.contract.flow import Verdict
 from penstock.engine.tables import prepare
 from penstock.engine.tasks.columns import needed
-from penstock.engine.tasks.pipeline import EVERYTHING, Flow, Pipeline, Watch, stateful_kernel
+from penstock.engine.tasks.pipeline import Pipeline
+from penstock.engine.tasks.steps import step_of
 from penstock.errors import UnknownOperatorError
 from penstock.operators.impute.operator import Impute
 from penstock.operators.map.operator import Map
@@ -186,7 +187,7 @@ PLACES: dict[str, Callable[[Operator], object]] = {
     "definition": definition,
     "looked_at": lambda o: looked_at(ended(o)),
     "columns": columns,
-    "kernel": lambda o: stateful_kernel(Plan.of(o).nodes[-1]),
+    "step": lambda o: step_of(o, Plan.of(o).nodes[-1].id),
     "task": run_by_task,
     "reference": interpreted,
     "reference domains": reference_domains,
@@ -234,11 +235,3 @@ def _unordered() -> Operator:
 def test_a_punctuation_does_not_get_through_what_nobody_knows() -> None:
     with pytest.raises(UnknownOperatorError, match="Shuffle"):
         list(through(Shuffle((A.operator,), A.schema), everything(A.operator)))
-
-
-def test_nobody_knows_on_which_events_it_fails() -> None:
-    below, shuffle = Plan.of(Shuffle((A.operator,), A.schema)).nodes
-    pipeline = Pipeline(Plan.of(Sink((A.operator,), A.schema)))
-    flow, rows = Flow({}, Watch(), careful=True), A.schema.arrow.empty_table()
-    with pytest.raises(UnknownOperatorError, match="Shuffle"):
-        pipeline._sound(shuffle, below, EVERYTHING, rows, flow)

@@ -20,9 +20,9 @@ from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
 from penstock.engine.settings import Settings, check_setting
 from penstock.engine.sink import MemoryTarget, Target, memory
-from penstock.engine.source.ticks import to_tick
 from penstock.engine.spark.gateway import check_session
 from penstock.errors import UserError, did_you_mean, shortly
+from penstock.kernels.ticks import to_tick
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import checked, worded
 from penstock.pattern.duration import parse_duration

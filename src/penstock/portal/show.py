@@ -18,10 +18,10 @@ from penstock.checkpoint.generation import records_of
 from penstock.checkpoint.runs import read_marks, read_run
 from penstock.checkpoint.storage import Storage, unseal
 from penstock.engine.reservation import BESIDE_SINK
-from penstock.engine.source.ticks import from_tick
-from penstock.engine.tasks.keep import live_rows
+from penstock.engine.tasks.bucket import live_rows
 from penstock.errors import CheckpointError, UserError
 from penstock.kernels.fold import is_tickable
+from penstock.kernels.ticks import from_tick
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.schema import Schema
 from penstock.portal.state_query import select
