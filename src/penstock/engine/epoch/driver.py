@@ -23,6 +23,7 @@ from penstock.checkpoint.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError
 from penstock.checkpoint.runs import apply, run_names
+from penstock.checkpoint.use import used
 from penstock.engine.clock import Clock
 from penstock.engine.epoch.compactor import Compactor
 from penstock.engine.epoch.fall_back import can_fall_back, usable
@@ -535,6 +536,7 @@ class Driver:
             ended=(*self.manifest.ended, *begun.plan.ends),
             control=begun.plan.control,
             feedback=self.feedback.to_json(begun.plan.control),
+            uses=used(self.manifest.uses, [r.uses for r in reports], epoch, units),
         )
         self.checkpoint.write_commit(manifest)
         before, self.manifest = self.manifest, manifest

@@ -66,6 +66,7 @@ def step_bucket(
     if all(f is None for f in fresh) and not any(before):
         _answer_empty(keeper, orders, report)
         return None
+    emitted = report.counts.get(keeper.id, 0)
     kernel = keeper.kernel
     if isinstance(kernel, Heeding):
         kernel = kernel.under(_circumstances(job, merging, keeper, bucket, everywhere, emit))
@@ -76,6 +77,8 @@ def step_bucket(
         step = _rewritten(step, before, held)
     _store(job, keeper, bucket, step, keys, report)
     _tell(keeper, step, asked, report)
+    results = report.counts.get(keeper.id, 0) - emitted + step.output.num_rows
+    report.uses |= dict.fromkeys({*keys.values(), *_units(keeper, bucket, step)}, results)
     return step.output if step.output.num_rows else None
 
 
@@ -215,14 +218,18 @@ def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, Un
     for name, marks in step.marked:
         file = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
         report.changes.append(Change(keys[name], marked=((name, file, dead_rows(marks)),)))
-    for run in step.added:
-        key = UnitKey(port_name(keeper.id, run.port, len(keeper.edges)), bucket, run.group)
+    for run, key in zip(step.added, _units(keeper, bucket, step), strict=True):
         stored = write_run(job.checkpoint, key, job.epoch, run.rows, run.low, run.high)
         change = Change(key, added=(stored,))
         if run.marks is not None:
             file = write_table(job.checkpoint, key, job.epoch, run.marks, "marks-")
             change = Change(key, added=(stored,), marked=((stored.name, file, dead_rows(run.marks)),))
         report.changes.append(change)
+
+
+def _units(keeper: Keeper, bucket: int, step: Step) -> list[UnitKey]:
+    """The units that get new runs, one for each of these."""
+    return [UnitKey(port_name(keeper.id, r.port, len(keeper.edges)), bucket, r.group) for r in step.added]
 
 
 def dead_rows(marks: pa.Table) -> int:

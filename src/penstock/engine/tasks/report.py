@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.checkpoint.checkpoint import Output
-from penstock.checkpoint.runs import Change
+from penstock.checkpoint.runs import Change, UnitKey
 from penstock.errors import PenstockError
 from penstock.plan.orders import Answer
 
@@ -31,6 +31,8 @@ class Report:
     doomed: dict[str, list[Any]] = field(default_factory=dict)
     #: By operator that watches events: the greatest time it saw, or how many there were.
     seen: dict[str, int] = field(default_factory=dict)
+    #: The units of state that were used, with the results that came of them.
+    uses: dict[UnitKey, int] = field(default_factory=dict)
     #: By operator, feedback for its inputs: (input, feedback as JSON).
     issued: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     error: PenstockError | None = None
