@@ -1,7 +1,7 @@
 """Operators from outside: all that a package of its own needs to add one.
 
-An operator is a frozen record, a subclass of `Operator`. What Penstock may ask of it stands in a subclass of `Spec`, and
-`register` makes it known. `put_on` puts it on a stream. The tutorial is docs/add-an-operator.md.
+An operator is a frozen record, a subclass of `Operator`. What Penstock may ask of it stands in a subclass of `Spec`,
+and `register` makes it known. `put_on` puts it on a stream. The tutorial is docs/add-an-operator.md.
 """
 
 from __future__ import annotations

@@ -17,9 +17,11 @@ import penstock as ps
 from penstock.checkpoint.fault import Crash, hooked
 from penstock.checkpoint.runs import Units, apply
 from penstock.checkpoint.storage import Storage
-from penstock.engine.tasks.keep import step_bucket
+from penstock.engine.tasks.bucket import step_bucket
+from penstock.engine.tasks.job import Job
+from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Keeper
-from penstock.engine.tasks.task import Job, Merge, Report
+from penstock.engine.tasks.report import Report
 from penstock.engine.tasks.watch import Watch
 from penstock.errors import UserError
 from penstock.operators.impute.kernel import QueueKernel

@@ -309,11 +309,11 @@ def test_text_on_a_bad_disk_obeys_too(tmp_path: Path, kind: str, monkeypatch: py
 def test_a_bad_moment_of_the_disk_passes(tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file does not change: it can be read again, and it is."""
     from penstock.engine.source import unreadable
-    from penstock.engine.tasks import task
+    from penstock.engine.tasks import scan
 
     fill(tmp_path / "in")
     failures = 3 if policy == "wait" else 1
-    whole = task.read
+    whole = scan.read
 
     def unsteady(split: Any, *rest: Any) -> Any:
         nonlocal failures
@@ -322,7 +322,7 @@ def test_a_bad_moment_of_the_disk_passes(tmp_path: Path, policy: str, monkeypatc
             raise UnreadableError(split.stream, split.path, split.size, split.mtime_ns, "timed out")
         return whole(split, *rest)
 
-    monkeypatch.setattr(task, "read", unsteady)
+    monkeypatch.setattr(scan, "read", unsteady)
     monkeypatch.setattr(unreadable, "RETRY", 0.2)
     with start(counted(tmp_path / "in", on_unreadable=policy), tmp_path, every="10 ms") as run:
         until(run, lambda: sum(p.rows_in for p in run.history) == FILES * ROWS)

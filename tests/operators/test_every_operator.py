@@ -26,7 +26,7 @@ from penstock.builder.multiway import join
 from penstock.contract.flow import Verdict
 from penstock.engine.tables import prepare
 from penstock.engine.tasks.columns import needed
-from penstock.engine.tasks.pipeline import EVERYTHING, Flow, Pipeline, Watch, stateful_kernel
+from penstock.engine.tasks.pipeline import Pipeline
 from penstock.errors import UnknownOperatorError, UserError
 from penstock.operators.join.operator import Joined
 from penstock.operators.sink.operator import Sink
@@ -196,7 +196,7 @@ PLACES: dict[str, Callable[[Operator], object]] = {
     "definition": lambda o: spec_of(o).definition(o),
     "looked_at": lambda o: looked_at(ended(o)),
     "columns": columns,
-    "kernel": lambda o: stateful_kernel(Plan.of(o).nodes[-1]),
+    "step": lambda o: spec_of(o).step(o, Plan.of(o).nodes[-1].id),
     "task": run_by_task,
     "reference": interpreted,
     "reference domains": reference_domains,
@@ -239,11 +239,3 @@ def test_what_nobody_knows_cannot_tell_whether_it_needs_an_order() -> None:
 
 def _unordered() -> Operator:
     return replace(A.operator, promises=())
-
-
-def test_nobody_knows_on_which_events_it_fails() -> None:
-    below, shuffle = Plan.of(Shuffle((A.operator,), A.schema)).nodes
-    pipeline = Pipeline(Plan.of(Sink((A.operator,), A.schema)))
-    flow, rows = Flow({}, Watch(), careful=True), A.schema.arrow.empty_table()
-    with pytest.raises(UnknownOperatorError, match="Shuffle"):
-        pipeline._sound(shuffle, below, EVERYTHING, rows, flow)

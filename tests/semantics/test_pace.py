@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from random_cases import cuts, feeds_named
 
 import penstock as ps
-from penstock.engine.tasks.watch import paced_letters
+from penstock.engine.tasks.watch import Watch
 from penstock.operators.pace.operator import Pace
+from penstock.operators.pace.step import step_of
 from penstock.pattern.types import value_from_json
 from penstock.plan.operator import Operator
 from penstock.reference.interpret import Result, interpret
@@ -223,7 +224,9 @@ def test_letters_say_who_dropped_what_and_why() -> None:
     assert isinstance(pace, Pace)
     row = {"ts": at(1.5), "x": math.nan, "d": None, "b": b"\x00", "w": 'it\'s "ü"', "day": None, "ok": True}
     rows = pa.Table.from_pylist([row], schema=pace.schema.arrow)
-    (letter,) = paced_letters("pace-1", pace, rows, 200_000_000).to_pylist()
+    watch = Watch()
+    assert step_of(pace, "pace-1").run(rows, watch.beside("pace-1", 200_000_000)).num_rows == 0
+    (letter,) = watch.letters[0].to_pylist()
     assert (letter["stream"], letter["reason"], letter["time"]) == ("pace-1", "paced", at(1.5))
     assert letter["detail"] == (
         "ts 1970-01-01 00:00:01.5 is more than 1 min 30 s behind the latest: before 1970-01-01 00:03:20"

@@ -15,7 +15,7 @@ from scenario import ROWS, SCENARIOS, Outcome, Scenario, held, orphans, outcome,
 import penstock as ps
 from penstock.checkpoint.fault import Crash, hooked
 from penstock.checkpoint.storage import Storage
-from penstock.engine.tasks import keep
+from penstock.engine.tasks import bucket
 from penstock.portal.testing import local_session
 
 if TYPE_CHECKING:
@@ -153,8 +153,8 @@ def test_a_join_crashes_within_files_of_state(
 
         return write_and_tear
 
-    monkeypatch.setattr(keep, "write_run", tearing(keep.write_run))
-    monkeypatch.setattr(keep, "write_table", tearing(keep.write_table))
+    monkeypatch.setattr(bucket, "write_run", tearing(bucket.write_run))
+    monkeypatch.setattr(bucket, "write_table", tearing(bucket.write_table))
     name = "joined-open"
     source, expected = undisturbed_here(name)
     for nth in range(1, 200, 2):  # Each start gets a little further, until one gets through.

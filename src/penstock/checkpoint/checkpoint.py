@@ -34,8 +34,9 @@ from penstock.checkpoint.names import (
     is_ours,
     is_partial,
 )
-from penstock.checkpoint.runs import Units, run_names, units_from_json, units_to_json
+from penstock.checkpoint.runs import UnitKey, Units, run_names, units_from_json, units_to_json
 from penstock.checkpoint.storage import Storage, seal, unseal
+from penstock.checkpoint.use import Statistics, Use, Uses, statistics
 from penstock.errors import CheckpointError
 from penstock.plan.plan import Plan
 from penstock.version import __version__
@@ -99,10 +100,12 @@ class Manifest:
     ended: tuple[str, ...] = ()
     control: int = 0
     feedback: dict[str, Any] = field(default_factory=dict)
+    uses: Uses = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         body = dict(vars(self))
         body["units"] = units_to_json(self.units)
+        body["uses"] = {str(key): [u.epoch, u.results] for key, u in sorted(self.uses.items())}
         body["outputs"] = [vars(o) for o in self.outputs]
         return body
 
@@ -115,7 +118,12 @@ class Manifest:
             check_plain((k.operator for k in made.units), "", record)
             check_names((o.staged for o in made.outputs), (f"{STAGING}/", "results/"), record)
             check_results((o.final for o in made.outputs), record)
-            numbers = (made.epoch, made.snapshot, made.control)
+            numbers = (
+                made.epoch,
+                made.snapshot,
+                made.control,
+                *(n for u in made.uses.values() for n in vars(u).values()),
+            )
             if not all(type(n) is int for n in numbers):
                 raise ValueError(numbers)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -125,9 +133,17 @@ class Manifest:
     @classmethod
     def _made(cls, body: dict[str, Any]) -> Manifest:
         body["units"] = units_from_json(body["units"])
+        body["uses"] = {UnitKey.parse(key): Use(*use) for key, use in body.get("uses", {}).items()}
         body["outputs"] = tuple(Output(**o) for o in body["outputs"])
         body["ended"] = tuple(body["ended"])
         return cls(**body)
+
+    def statistics(self) -> dict[UnitKey, Statistics]:
+        """What there is to know of each unit of state."""
+        return {
+            key: statistics(runs, self.uses.get(key) or Use(max(r.epoch for r in runs)))
+            for key, runs in sorted(self.units.items())
+        }
 
 
 class Checkpoint:

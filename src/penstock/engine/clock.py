@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.split import Split
-from penstock.engine.source.ticks import from_tick
+from penstock.kernels.ticks import from_tick
 from penstock.operators.source.operator import Source
 from penstock.plan.promise import Generated
 

@@ -16,9 +16,9 @@ from penstock.builder.combine import Extent
 from penstock.builder.multiway import Joining, JoinStatistics, Key
 from penstock.builder.stream import Stream
 from penstock.engine.source import open_reader, read, reader_options
-from penstock.engine.source.ticks import Ticks, column_ticks
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.errors import UserError
+from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source

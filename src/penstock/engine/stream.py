@@ -18,8 +18,8 @@ from penstock.engine.progress import Progress
 from penstock.engine.query import Queries, Query
 from penstock.engine.run import Run, Trigger, TriggerName
 from penstock.engine.sink import MemoryTarget, Target, memory
-from penstock.engine.source.ticks import to_tick
 from penstock.errors import UserError, did_you_mean, shortly
+from penstock.kernels.ticks import to_tick
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import checked, worded
 from penstock.pattern.duration import parse_duration

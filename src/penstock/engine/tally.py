@@ -10,8 +10,8 @@ from typing import Any
 from penstock.checkpoint.checkpoint import Manifest, Output
 from penstock.engine.progress import Progress
 from penstock.engine.source.frontier import PromiseState
-from penstock.engine.source.ticks import from_tick
-from penstock.engine.tasks.task import Report
+from penstock.engine.tasks.report import Report
+from penstock.kernels.ticks import from_tick
 
 Counts = dict[str, int]
 

@@ -35,7 +35,6 @@ class Folded:
     rest: pa.Table | None
     dropped: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
-    purged: int = 0
 
 
 def frontier_of(closer: Pattern, closing: str | None) -> tuple[Any, bool] | None:
@@ -103,13 +102,11 @@ def fold(
     stored: Sequence[tuple[str, pa.Table]],
     closers: Sequence[Pattern],
     closing: str | None,
-    purged: Sequence[Pattern] = (),
 ) -> Folded:
     """Fold `delta` into state and close the groups that `closers` match.
 
     Each table of `delta`, and each run, has one row for a group. `stored` are those runs in which a closer may find
-    something; runs that cannot be touched need not be given. Groups that `purged` matches are taken out of them, with
-    nothing to show for it.
+    something; runs that cannot be touched need not be given.
     """
     frontiers = [f for c in closers if (f := frontier_of(c, closing))]
     others = [c for c in closers if frontier_of(c, closing) is None]
@@ -117,15 +114,7 @@ def fold(
     rest: list[pa.Table] = []
     dropped: list[str] = []
     skipped: list[tuple[str, int]] = []
-    removed = 0
     for name, table in stored:
-        if purged and pc.any(mask := matching(table, purged)).as_py():
-            kept = table.filter(pc.invert(mask))
-            removed += table.num_rows - kept.num_rows
-            done.append(kept.filter(over := matching(kept, closers)))
-            rest.append(kept.filter(pc.invert(over)))
-            dropped.append(name)
-            continue
         cut = max((prefix_length(table, closing, *f) for f in frontiers), default=0) if closing else 0
         if cut:
             done.append(table.slice(0, cut))
@@ -153,7 +142,7 @@ def fold(
     output = kernel.finalize(kernel.merge(closed) if len(closed) > 1 or stored else _one(kernel, closed))
     left = [t for t in rest if t.num_rows]
     new = sort_by(kernel.merge(left) if len(left) > 1 else left[0], closing) if left else None
-    return Folded(output, new, tuple(dropped), tuple(skipped), removed)
+    return Folded(output, new, tuple(dropped), tuple(skipped))
 
 
 def _one(kernel: Folding, closed: Sequence[pa.Table]) -> pa.Table:

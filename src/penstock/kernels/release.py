@@ -17,7 +17,7 @@ import pyarrow as pa
 from penstock.kernels.fold import frontier_of, is_tickable, tick, ticks
 from penstock.kernels.hash import hash_keys, is_exact
 from penstock.kernels.index import Mask, Run, distinct, expand, order_of, pick, ranges, same
-from penstock.kernels.stateful import DEAD, Answer, Fresh
+from penstock.kernels.stateful import DEAD, Answer, Fresh, Laziness
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, values_of
 from penstock.pattern.schema import Schema
@@ -27,18 +27,6 @@ _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _COMBINATIONS = 10_000
 #: Runs that the rows of one epoch are cut into at most, however many slices of time they cover.
 _CUTS = 8
-
-
-@dataclass(frozen=True)
-class Laziness:
-    """When runs are rewritten. What is dead is never seen again, so this moves work, not results.
-
-    A run is rewritten when more than the fraction `rewrite_above` of it is dead; the runs of a slice of time are
-    merged when there are more than `merge_above`.
-    """
-
-    rewrite_above: float = 0.5
-    merge_above: int = 8
 
 
 class _Cells:

@@ -39,6 +39,10 @@ class Operator:
         """What this operator does, in a few words, for `explain`."""
         return ""
 
+    def for_tasks(self) -> Operator:
+        """The record fit for travel: without what only the driver can do anything with."""
+        return self
+
 
 def unknown(operator: Operator, asked: str) -> UnknownOperatorError:
     """What to raise where an operator is of a kind that nobody has thought of: any answer would be a guess.

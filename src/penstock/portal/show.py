@@ -18,10 +18,10 @@ from penstock.checkpoint.generation import records_of
 from penstock.checkpoint.names import BESIDE_SINK
 from penstock.checkpoint.runs import read_marks, read_run
 from penstock.checkpoint.storage import Storage, unseal
-from penstock.engine.source.ticks import from_tick
-from penstock.engine.tasks.keep import live_rows
+from penstock.engine.tasks.bucket import live_rows
 from penstock.errors import CheckpointError, UserError
 from penstock.kernels.fold import is_tickable
+from penstock.kernels.ticks import from_tick
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.schema import Schema
 from penstock.portal.state_query import select
@@ -36,7 +36,11 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of state, as it is shown. Age is counted in epochs since its oldest run was written."""
+    """A unit of state, as it is shown. Age is counted in epochs since its oldest run was written.
+
+    `used` is the epoch in which it was last looked at or added to; `results` are what its operator has given in its
+    bucket in the epochs in which it took part. `low` and `high` bound the time of its rows, in ticks.
+    """
 
     operator: str
     bucket: int
@@ -47,6 +51,10 @@ class Unit:
     age: int
     waits: str = ""
     """The punctuation that would release its longest waiting part."""
+    used: int = 0
+    results: int = 0
+    low: int | None = None
+    high: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,13 +103,17 @@ class Snapshot:
                 key.operator,
                 key.bucket,
                 key.group,
-                len(runs),
-                sum(r.live for r in runs),
-                sum(r.bytes for r in runs),
+                len(runs := self.manifest.units[key]),
+                known.rows,
+                known.bytes,
                 now - min(r.epoch for r in runs),
                 waits_for(self.storage, self.plan, key, runs),
+                known.used,
+                known.results,
+                known.low,
+                known.high,
             )
-            for key, runs in sorted(self.manifest.units.items())
+            for key, known in self.manifest.statistics().items()
         ]
 
     def frontiers(self) -> list[Frontier]:
@@ -172,6 +184,7 @@ def ask(path: str, sql: str) -> pa.Table:
             ("operator", pa.string()),
             *((n, pa.int64()) for n in ("bucket", "group", "runs", "rows", "bytes", "age")),
             ("waits", pa.string()),
+            *((n, pa.int64()) for n in ("used", "results", "low", "high")),
         ]
     )
     return select(sql, {**tables, "units": pa.Table.from_pylist(units, schema)})

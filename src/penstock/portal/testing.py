@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-from penstock.engine.tasks import task as tasks
+from penstock.engine.tasks import worker
 
 Task = Callable[[int, Iterator[Any]], Iterable[Any]]
 
@@ -78,7 +78,7 @@ class LocalSession:
     """What stands in for a Spark session. Sources and sinks that need Spark itself do not work with it."""
 
     def __init__(self, parallelism: int = 2) -> None:
-        tasks._tuned = True  # Memory limits and garbage collection of this process are not ours to change.
+        worker._tuned = True  # Memory limits and garbage collection of this process are not ours to change.
         self.sparkContext = LocalContext(parallelism)
 
 

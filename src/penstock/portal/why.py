@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from penstock.checkpoint.runs import Run, UnitKey, read_marks, read_run
 from penstock.checkpoint.storage import Storage
-from penstock.engine.source.ticks import from_tick
-from penstock.engine.tasks.keep import live_rows
+from penstock.engine.tasks.bucket import live_rows
 from penstock.kernels.fold import is_tickable, ticks
+from penstock.kernels.ticks import from_tick
 from penstock.pattern.types import value_text
 
 #: Operators between which and their source nothing is held.

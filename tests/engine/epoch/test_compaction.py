@@ -14,21 +14,26 @@ from hypothesis import strategies as st
 from penstock.checkpoint.runs import Run, UnitKey, Units, apply, read_run
 from penstock.checkpoint.storage import Storage
 from penstock.engine.epoch.compaction import Compacted, candidates, compact, install
-from penstock.engine.tasks.fold_bucket import fold_bucket
-from penstock.engine.tasks.pipeline import Exchange
-from penstock.engine.tasks.task import Merge, Report
+from penstock.engine.tasks.bucket import step_bucket
+from penstock.engine.tasks.merge import Merge
+from penstock.engine.tasks.pipeline import Keeper
+from penstock.engine.tasks.report import Report
 from penstock.engine.tasks.watch import Watch
+from penstock.kernels.stateful import Laziness
+from penstock.operators.aggregate.folding import FoldingKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import at_most, equal
 from penstock.pattern.schema import Schema
+from penstock.plan.orders import Orders
 from penstock.plan.window import Window
 from penstock.sql.aggregation import Aggregation
 
 EVENTS = Schema.parse("t int, k string, x int", time="t")
 WINDOW = Window.tumbling(1).resolve(EVENTS)
 KERNEL = AggregateKernel(EVENTS, ["k"], [Aggregation.parse("total", "sum(x)", EVENTS)], WINDOW)
-EXCHANGE = Exchange("aggregate-1", 0, 1, ("window_start", "k"), "window_start", WINDOW, KERNEL)
+KEEPER = Keeper("aggregate-1", (0,), 1, FoldingKernel(KERNEL), groups=True)
 
 deltas = st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abc"), st.integers(1, 9)), max_size=5)
 steps = st.one_of(
@@ -44,13 +49,25 @@ steps = st.one_of(
 )
 
 
+def rows_of(table: pa.Table | None) -> list[dict[str, Any]]:
+    return [] if table is None else table.to_pylist()
+
+
 class Model:
     """One bucket of one aggregate, driven as the driver drives it, next to a plain dictionary of open groups."""
 
     def __init__(self, folder: str) -> None:
-        pipeline = SimpleNamespace(exchanges={EXCHANGE.id: EXCHANGE})
+        pipeline = SimpleNamespace(keepers={KEEPER.id: KEEPER})
         self.job: Any = SimpleNamespace(
-            checkpoint=Storage.at(folder), epoch=0, pipeline=lambda: pipeline, purges={}, sweeps={}
+            checkpoint=Storage.at(folder),
+            epoch=0,
+            buckets=1,
+            pipeline=lambda: pipeline,
+            purges={},
+            sweeps={},
+            preferred={},
+            rehearsal=False,
+            laziness=Laziness(),
         )
         self.ignored: set[str] = set()
         self.units: Units = {}
@@ -82,15 +99,15 @@ class Model:
             self.complete.add(key)
             closers.append(Pattern.where(KERNEL.output_schema, k=equal(key)))
         events = pa.table(list(zip(*rows)) or [[], [], []], schema=EVENTS.arrow)
-        delta = [KERNEL.partial(events)] if rows else []
+        delta = [KERNEL.partial(events) if rows else None]
         report = Report("b1000")
-        merging = Merge(self.units, {EXCHANGE.id: tuple(closers)})
-        output = fold_bucket(self.job, merging, EXCHANGE, 0, delta, report, Watch())
+        merging = Merge(self.units, {KEEPER.id: Orders((tuple(closers),), (PunctuationSet(KERNEL.output_schema),))})
+        output = step_bucket(self.job, merging, KEEPER, 0, delta, report, Watch(), lambda rows: None)
         self.units = apply(self.units, report.changes)
         closed = {g for g in self.open if g[0] <= self.frontier or g[1] in self.complete}
         expected = {g: self.open.pop(g) for g in closed}
-        found = {(r["window_start"], r["k"]): r["total"] for r in output.to_pylist()}
-        assert output.num_rows == len(found) and found == expected
+        found = {(r["window_start"], r["k"]): r["total"] for r in rows_of(output)}
+        assert len(rows_of(output)) == len(found) and found == expected
 
     def compact(self) -> None:
         if self.pending is None:
@@ -99,7 +116,7 @@ class Model:
 
     def install(self) -> None:
         if self.pending is not None:
-            frontiers: dict[str, int | None] = {} if self.frontier < 0 else {EXCHANGE.id: self.frontier}
+            frontiers: dict[str, int | None] = {} if self.frontier < 0 else {KEEPER.id: self.frontier}
             self.units, rejected = install(self.units, self.pending, frontiers)
             self.installed += len(self.pending) - len(rejected)
             self.pending = None

@@ -32,7 +32,7 @@ def test_contents(tmp_path: Path) -> None:
     archive = pack(str(tmp_path / "new" / "env.tar.gz"))
     found = names(archive)
     assert found[0] == "penstock-env.json"
-    assert {"penstock/__init__.py", "penstock/engine/tasks/task.py", "cloudpickle/__init__.py"} <= set(found)
+    assert {"penstock/__init__.py", "penstock/engine/tasks/scan.py", "cloudpickle/__init__.py"} <= set(found)
     assert {name.split("/")[0].split("-")[0] for name in found} == {"penstock", "cloudpickle"}
     assert not [n for n in found if n.endswith(".pyc") or n.startswith(("/", ".."))]
     assert [p.name for p in archive.parent.iterdir()] == ["env.tar.gz"]

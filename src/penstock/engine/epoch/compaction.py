@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.checkpoint.runs import Run, UnitKey, Units, read_run, write_run
-from penstock.engine.tasks.task import Job
+from penstock.engine.tasks.job import Job
 from penstock.errors import PenstockError
 from penstock.kernels.fold import is_tickable, sort_by, ticks
+from penstock.kernels.stateful import Merging
 
 #: A unit is compacted when it has more runs than this.
 MANY = 8
@@ -65,13 +66,14 @@ def _compacted(job: Job, work: Iterable[bytes]) -> Iterator[Compacted]:
     assert job.checkpoint is not None
     for record in list(work):
         key, runs = pickle.loads(record)
-        exchange = job.pipeline().exchanges[key.operator]
+        kernel = job.pipeline().keepers[key.operator].kernel
+        assert isinstance(kernel, Merging)
         try:
-            merged = exchange.kernel.merge([read_run(job.checkpoint, key, r) for r in runs])
+            merged = kernel.merge([read_run(job.checkpoint, key, r) for r in runs])
         except PenstockError:
             continue  # An epoch dropped one of them meanwhile: there is nothing left to win.
-        table = sort_by(merged, exchange.closing)
-        column = table[exchange.closing] if exchange.closing is not None else None
+        table = sort_by(merged, kernel.closing)
+        column = table[kernel.closing] if kernel.closing is not None else None
         if column is None or not is_tickable(column.type) or column.null_count or not len(column):
             run = write_run(job.checkpoint, key, job.epoch, table, None, None)
             yield Compacted(key, runs, run)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.runs import Run, Units
 from penstock.engine.epoch.compaction import Compacted, candidates, compact, install
-from penstock.engine.tasks.task import Job
+from penstock.engine.tasks.job import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

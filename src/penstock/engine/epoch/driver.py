@@ -23,6 +23,7 @@ from penstock.checkpoint.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError
 from penstock.checkpoint.runs import apply, run_names
+from penstock.checkpoint.use import used
 from penstock.engine.clock import Clock
 from penstock.engine.epoch.compactor import Compactor
 from penstock.engine.epoch.fall_back import can_fall_back, usable
@@ -44,14 +45,16 @@ from penstock.engine.spark import jobs
 from penstock.engine.spark.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.tables import TableKeeper
 from penstock.engine.tally import added, progress, totals
-from penstock.engine.tasks.keep import combined
+from penstock.engine.tasks.bucket import combined
+from penstock.engine.tasks.job import Job
+from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Pipeline
-from penstock.engine.tasks.task import Job, Merge, Report
+from penstock.engine.tasks.report import Report
 from penstock.engine.unread import Unread, check_unread
 from penstock.errors import PenstockError, UnreadableError, UserError
 from penstock.feedback.answers import marked, refuse, store_answers
 from penstock.feedback.listening import Listening
-from penstock.kernels.release import Laziness
+from penstock.kernels.stateful import Laziness, Merging
 from penstock.operators.lookup.operator import tables_of
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
@@ -119,9 +122,9 @@ class Driver:
         self.steady = cut_dependent(plan)
         self.buckets = 1
         self._scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
-        # Operators that keep rows compact their own runs as they go: their marks would outrun a compaction.
-        folded = frozenset(i for i, e in self.pipeline.exchanges.items() if not e.by_count)
-        self.compactor = Compactor(spark, folded, settings.compact_above)
+        # The others compact their own runs as they go: their marks would outrun a compaction.
+        merging = frozenset(i for i, k in self.pipeline.keepers.items() if isinstance(k.kernel, Merging))
+        self.compactor = Compactor(spark, merging, settings.compact_above)
         self._ahead: Begun | None = None
         self._trouble: PenstockError | None = None
         self._redone: set[int] = set()
@@ -452,8 +455,8 @@ class Driver:
             if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
                 self._look_ahead()
             asked = any(any(o.release) or any(o.ask) for o in now.orders.values()) or begun.job.purges
-            if levels and (begun.parcels is not None or now.closers or asked):
-                merging = Merge(self.manifest.units, now.closers, now.orders, self.closed)
+            if levels and (begun.parcels is not None or asked):
+                merging = Merge(self.manifest.units, now.orders, self.closed)
                 merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
         raise_errors(self.sources, merged)
         reach("merged")
@@ -534,6 +537,7 @@ class Driver:
             ended=(*self.manifest.ended, *begun.plan.ends),
             control=begun.plan.control,
             feedback=self.feedback.to_json(begun.plan.control),
+            uses=used(self.manifest.uses, [r.uses for r in reports], epoch, units),
         )
         self.checkpoint.write_commit(manifest)
         before, self.manifest = self.manifest, manifest

@@ -1,4 +1,4 @@
-"""Between scan and merge: what the sources now promise, and so what every aggregate may close.
+"""Between scan and merge: what the sources now promise, and so what every operator with state may let go.
 
 A pure function of where punctuation stood before the epoch and of the reports of its scan. The driver computes it;
 when scan and merge share one Spark job, every merge task computes it too, from the same reports, with the same answer.
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 from penstock.analysis.propagate import Propagation
 from penstock.engine.source.frontier import PromiseState
 from penstock.kernels.fold import frontier_of, is_tickable, tick
+from penstock.kernels.stateful import Closing
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
 from penstock.plan.orders import Orders
 
 if TYPE_CHECKING:
     from penstock.engine.tasks.pipeline import Pipeline
-    from penstock.engine.tasks.task import Report
+    from penstock.engine.tasks.report import Report
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,13 @@ class Standing:
 
 @dataclass(frozen=True)
 class Punctuated:
-    """Where it stands after the epoch's events, and what that closes: patterns over each aggregate's output."""
+    """Where it stands after the epoch's events, and what that tells operators with state."""
 
     promises: dict[str, PromiseState]
     propagation: Propagation
     closed: dict[str, int]
-    closers: dict[str, tuple[Pattern, ...]]
     orders: dict[str, Orders]
-    """What operators that keep rows are to do."""
+    """What operators with state are to do."""
     behind: dict[str, tuple[Pattern, ...]]
     """The punctuations that are new behind every operator."""
 
@@ -76,23 +77,32 @@ def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report])
         # before the end decides which landmark windows there are.
         last = propagation.run(ends)
         behind = {i: (*found, *last[i]) for i, found in behind.items()}
-    closers = {i: behind[i] for i in pipeline.exchanges if behind[i]}
-    closed = labels_closed(pipeline, standing.closed, closers)
-    return Punctuated(states, propagation, closed, closers, propagation.orders(), behind)
+    closed = labels_closed(pipeline, standing.closed, behind)
+    orders = {**propagation.orders(), **closing_orders(pipeline, behind)}
+    return Punctuated(states, propagation, closed, orders, behind)
+
+
+def closing_orders(pipeline: Pipeline, behind: Mapping[str, tuple[Pattern, ...]]) -> dict[str, Orders]:
+    """The orders of those operators that close by what is promised behind them: patterns over their output."""
+    return {
+        i: Orders((behind[i],), (PunctuationSet(keeper.kernel.output_schema),))
+        for i, keeper in pipeline.keepers.items()
+        if isinstance(keeper.kernel, Closing)
+    }
 
 
 def labels_closed(
-    pipeline: Pipeline, before: Mapping[str, int], closers: Mapping[str, tuple[Pattern, ...]]
+    pipeline: Pipeline, before: Mapping[str, int], behind: Mapping[str, tuple[Pattern, ...]]
 ) -> dict[str, int]:
-    """How far each aggregate will be closed: the last label (or key) that a frontier has reached."""
+    """How far each of these will be closed: the last label (or key) that a frontier has reached."""
     closed = dict(before)
-    for node_id, patterns in closers.items():
-        exchange = pipeline.exchanges[node_id]
-        if exchange.closing is None:
+    for node_id, keeper in pipeline.keepers.items():
+        kernel = keeper.kernel
+        if not isinstance(kernel, Closing) or kernel.closing is None:
             continue
-        t = exchange.kernel.output_schema.type_of(exchange.closing)
-        for pattern in patterns:
-            bound = frontier_of(pattern, exchange.closing)
+        t = kernel.output_schema.type_of(kernel.closing)
+        for pattern in behind[node_id]:
+            bound = frontier_of(pattern, kernel.closing)
             if bound is not None and is_tickable(t):
                 at = tick(bound[0], t) - (0 if bound[1] else 1)
                 closed[node_id] = max(at, closed.get(node_id, at))

@@ -16,9 +16,12 @@ import pyarrow as pa
 
 from penstock.analysis.propagate import Propagation
 from penstock.checkpoint.storage import Storage
+from penstock.engine.epoch.punctuate import closing_orders
 from penstock.engine.sink.target import Staging
 from penstock.engine.spark import jobs
-from penstock.engine.tasks.task import Job, Merge, Report
+from penstock.engine.tasks.job import Job
+from penstock.engine.tasks.merge import Merge
+from penstock.engine.tasks.report import Report
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import empty_orders
 from penstock.plan.spec import traits_of
@@ -42,9 +45,9 @@ def rehearse(driver: Driver, job: Job, asked: Sequence[tuple[str, Pattern]]) -> 
         for queue in queues:
             propagation.behaviours[queue] = propagation.behaviours[queue].unqueued()
         over = propagation.run({i: [Pattern.all(s.schema)] for i, s in driver.sources.items()})
-        closers = {i: over[i] for i in driver.pipeline.exchanges if over[i]}
         idle = {i: empty_orders([q.inputs[0].schema]) for i, q in queues.items()}
-        merging = Merge(driver.manifest.units, closers, {**idle, **propagation.orders()}, driver.closed)
+        orders = {**idle, **propagation.orders(), **closing_orders(driver.pipeline, over)}
+        merging = Merge(driver.manifest.units, orders, driver.closed)
         # As the next epoch would go, if it brought nothing but the end.
         job = replace(job, stagings=stagings, purges={}, sweeps={}, floors=driver.floors, rehearsal=True)
         reports = jobs.merge_alone(driver.spark.sparkContext, job, merging, None, driver.pipeline.levels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.engine.tasks.task import Report
+from penstock.engine.tasks.report import Report
 from penstock.errors import ViolationError
 from penstock.operators.source.operator import Source
 

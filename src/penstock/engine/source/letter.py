@@ -25,7 +25,6 @@ LATE = "late"
 FORBIDDEN = "forbidden"
 MALFORMED = "malformed"
 AHEAD = "ahead"
-PACED = "paced"
 UNREADABLE = "unreadable"
 FAILED = "failed"
 

@@ -13,7 +13,14 @@ from penstock.engine.source.unreadable import Unreadable
 from penstock.errors import UserError
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
+from penstock.plan.plan import Node
 from penstock.plan.promise import Files, Generated
+
+
+def source_of(node: Node) -> Source:
+    """The source that a node of a plan is."""
+    assert isinstance(node.operator, Source)
+    return node.operator
 
 
 class SourceReader(Protocol):

@@ -16,7 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.tasks.exchange import REPORT, Parcel, place
-from penstock.engine.tasks.task import Job, Merge, Report, merge, scan
+from penstock.engine.tasks.job import Job
+from penstock.engine.tasks.merge import Merge, merge
+from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.scan import scan
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext

@@ -2,11 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from penstock.plan.operator import Operator
+import pyarrow as pa
+
+from penstock.kernels.step import Keeping, Rows
+from penstock.operators.aggregate.folding import FoldingKernel, GroupKernel, grouping_kernel
+from penstock.operators.aggregate.operator import Aggregate
+from penstock.operators.window.kernel import members_sql
+from penstock.sql.fallible import Fallible
 
 
-def step_of(operator: Operator, node_id: str) -> Any:
+class GroupKeeping(Keeping):
+    """Events that travel as partial rows of their groups: millions of events become one row per group and window.
+
+    Over windows it takes over from the operator below, and does the windowing itself, pane by pane.
+    """
+
+    groups = True
+
+    def __init__(self, kernel: GroupKernel) -> None:
+        super().__init__(kernel, [kernel.groups.input_schema])
+        self.folding = kernel.groups
+        self.takes_over = self.folding.window is not None
+
+    @property
+    def tried(self) -> tuple[Fallible, ...]:
+        return self.folding.tried
+
+    def reaching(self, rows: str) -> str:
+        # An event that is in no window never reaches the aggregate, so it cannot fail there.
+        return rows if self.folding.window is None else members_sql(rows, self.folding.window)
+
+    def sent(self, port: int, rows: Rows, careful: bool) -> pa.Table:
+        return rows.under(self.folding.partial_sql(rows.sql)).table()
+
+    def together(self, tables: Sequence[pa.Table]) -> pa.Table:
+        return tables[0] if len(tables) == 1 else self.folding.merge(tables)
+
+
+def step_of(operator: Aggregate, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+    return GroupKeeping(FoldingKernel(grouping_kernel(operator, node_id)))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.kernels.fold import frontier_of, is_tickable, matching, tick, ticks
 from penstock.kernels.index import Mask
-from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Step
 from penstock.operators.distinct.kernel import MOST_RUNS, flags, span_of
 from penstock.operators.impute.operator import Impute
 from penstock.operators.join.ended_keys import values_in
@@ -49,6 +49,12 @@ class QueueKernel:
         #: Any row may go anywhere: the function has no need of its neighbours.
         self.spread: tuple[tuple[str, ...], ...] = (self.schema.names,)
         self.needed: tuple[tuple[str, ...] | None, ...] = (None,)
+
+    def under(self, circumstances: Circumstances) -> Self:
+        """The same kernel with its share of the budget: every task comes to the same numbers."""
+        c = circumstances
+        most = 0 if c.rehearsal else shares(self.most, c.waiting(), c.epoch)[c.bucket]
+        return self.taking(most).preferring(c.preferred)
 
     def taking(self, most: int) -> Self:
         """The same kernel for a bucket and an epoch in which so many rows have their turn."""

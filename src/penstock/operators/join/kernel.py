@@ -18,10 +18,13 @@ import pyarrow.compute as pc
 from penstock.kernels.failing import Failed, ask
 from penstock.kernels.hash import is_exact
 from penstock.kernels.index import HASH, Mask, Positions, Rule, Run, build, meet, pick, same, sift
-from penstock.kernels.release import Laziness, Selection, answer, cut, part_of, tidy
-from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
+from penstock.kernels.release import Selection, answer, cut, part_of, tidy
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Step
+from penstock.operators.join.impatience import wishes
 from penstock.operators.join.operator import Join
+from penstock.operators.join.pair import pair_schema
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import Schema
 
 #: The mark of rows that have found a partner, where that decides what they owe when they leave.
 MATCHED = "matched"
@@ -89,19 +92,16 @@ class JoinKernel:
     def _names(self, port: int) -> tuple[str, ...]:
         return self.needed[port] or ()
 
-    def lazily(self, laziness: Laziness) -> Self:
-        """This kernel with another laziness."""
-        if laziness == self.laziness:
-            return self
+    def under(self, circumstances: Circumstances) -> Self:
+        """The same kernel with nothing noted yet, as lazy as is wanted, that hands over results in slices."""
         other = copy(self)
-        other.laziness = laziness
+        other.failed, other.laziness, other.emit = [], circumstances.laziness, circumstances.emit
         return other
 
-    def noting(self, emit: Callable[[pa.Table], None] | None = None) -> Self:
-        """The same kernel with nothing noted yet, that hands over results in slices."""
-        other = copy(self)
-        other.failed, other.emit = [], emit
-        return other
+    @property
+    def failed_schema(self) -> Schema:
+        """The residual predicate fails on pairs."""
+        return pair_schema(self.join)
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
         """Join what arrived with what is stored and with itself, then let go of what the orders name."""
@@ -140,7 +140,8 @@ class JoinKernel:
             marked += tidied.marked
             added += tidied.added
         results = pa.concat_tables(output) if output else self.output_schema.empty_table()
-        return Step(results, tuple(dropped), tuple(marked), tuple(added), answers, counts)
+        wished = wishes(self.join, added) if self.join.impatient else ()
+        return Step(results, tuple(dropped), tuple(marked), tuple(added), answers, counts, wished=wished)
 
     def heaviest(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]]) -> tuple[str, int] | None:
         """The key with the most pairs, and how many these are, time and residual left aside; None if there are none."""

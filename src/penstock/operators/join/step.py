@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Keeping
+from penstock.operators.join.kernel import JoinKernel
+from penstock.operators.join.operator import Join
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
+def step_of(operator: Join, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+    return Keeping(JoinKernel(operator, node_id), [i.schema for i in operator.inputs])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Keeping
+from penstock.operators.aggregate.folding import grouping_kernel
+from penstock.operators.aggregate.step import GroupKeeping
+from penstock.operators.landmark_aggregate.kernel import LandmarkKernel
+from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
+def step_of(operator: LandmarkAggregate, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+    return GroupKeeping(LandmarkKernel(grouping_kernel(operator, node_id)))

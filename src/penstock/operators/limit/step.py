@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Keeping
+from penstock.operators.limit.kernel import LimitKernel
+from penstock.operators.limit.operator import Limit
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
+def step_of(operator: Limit, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+    return Keeping(LimitKernel(operator, node_id), [i.schema for i in operator.inputs])

@@ -123,11 +123,6 @@ def _stretches_sql(table: Table) -> str:
         FROM starts {order}"""
 
 
-def registered(name: str) -> str:
-    """The name under which a prepared table is known to queries; no attribute or other table can have it."""
-    return f"__table_{name}"
-
-
 @dataclass(frozen=True)
 class LookupKernel:
     """SQL that joins events with a prepared table."""

@@ -8,7 +8,7 @@ whenever it arrives and whenever the table was read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from penstock.errors import UserError
@@ -44,6 +44,10 @@ class TableJoin(Operator):
         held = f", {self.table.version} as of {self.as_of}" if self.as_of else ""
         held += f" and before {self.table.until}" if self.table.until else ""
         return f"{self.how} {self.table.name} on {on}{held}"
+
+    def for_tasks(self) -> TableJoin:
+        """The driver reads the table."""
+        return replace(self, table=self.table.without_reader)
 
     @property
     def reads(self) -> frozenset[str]:

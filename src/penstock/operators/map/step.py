@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import pyarrow as pa
 
-from penstock.plan.operator import Operator
+from penstock.kernels.step import Noting, TableStep
+from penstock.operators.map.kernel import apply_function
+from penstock.operators.map.operator import Map
 
 
-def step_of(operator: Operator, node_id: str) -> Any:
+class MapStep(TableStep):
+    """Gives them to the user's function."""
+
+    def __init__(self, operator: Map, node_id: str) -> None:
+        self.operator, self.node_id = operator, node_id
+        self.takes = operator.inputs[0].schema
+
+    def run(self, rows: pa.Table, noting: Noting) -> pa.Table:
+        return apply_function(self.operator, self.node_id, rows)
+
+
+def step_of(operator: Map, node_id: str) -> TableStep:
     """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+    return MapStep(operator, node_id)

@@ -33,8 +33,8 @@ from penstock.kernels.index import (
     sift,
     within,
 )
-from penstock.kernels.release import Laziness, Selection, answer, cut, part_of, tidy
-from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
+from penstock.kernels.release import Selection, answer, cut, part_of, tidy
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Step
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.pattern.pattern import Pattern
 
@@ -95,12 +95,12 @@ class MultiJoinKernel:
         """What the runs of a port look like."""
         return pa.schema([pa.field(HASH, pa.uint64()), *self._schemas[port]])
 
-    def lazily(self, laziness: Laziness) -> Self:
-        """This kernel with another laziness."""
-        if laziness == self.laziness:
+    def under(self, circumstances: Circumstances) -> Self:
+        """This kernel, as lazy as is wanted."""
+        if circumstances.laziness == self.laziness:
             return self
         other = copy(self)
-        other.laziness = laziness
+        other.laziness = circumstances.laziness
         return other
 
     def step(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Keeping
+from penstock.operators.order_by.kernel import OrderKernel
+from penstock.operators.order_by.operator import OrderBy
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
+def step_of(operator: OrderBy, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+    return Keeping(OrderKernel(operator, node_id), [i.schema for i in operator.inputs])

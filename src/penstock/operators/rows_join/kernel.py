@@ -36,12 +36,15 @@ from penstock.kernels.failing import Failed, ask
 from penstock.kernels.fold import tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys, is_exact
 from penstock.kernels.index import HASH, Mask, Positions, expand, order_of, pick, probe, whole
-from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Step
 from penstock.operators.distinct.kernel import Piece, alike, by_hash, counted, flags, ranks, span_of, tidied
+from penstock.operators.join.impatience import wishes
+from penstock.operators.join.pair import pair_schema
 from penstock.operators.order_by.kernel import sorting
 from penstock.operators.rows_join.operator import RowsJoin
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range
+from penstock.pattern.schema import Schema
 
 #: The mark of rows that have found a partner.
 MATCHED = "matched"
@@ -83,11 +86,16 @@ class RowsJoinKernel:
         self.owes = _OWES.get(join.how, (False, False))
         self.remembers = (self.owes[0] or join.how == "semi", self.owes[1])
 
-    def noting(self) -> Self:
+    def under(self, circumstances: Circumstances) -> Self:
         """The same kernel with nothing noted yet."""
         other = copy(self)
         other.failed = []
         return other
+
+    @property
+    def failed_schema(self) -> Schema:
+        """The residual predicate fails on pairs."""
+        return pair_schema(self.join)
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
         """Let what is complete take its place and find its partners, then let go of what has no use."""
@@ -129,6 +137,7 @@ class RowsJoinKernel:
             added=tuple(added),
             answers=tuple(answers),
             counts=counts,
+            wished=wishes(self.join, added) if self.join.impatient else (),
         )
 
     def _by_time(self, port: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from penstock.plan.operator import Operator, Role
@@ -19,3 +19,7 @@ class Sink(Operator):
     @property
     def detail(self) -> str:
         return repr(self.target) if self.target is not None else ""
+
+    def for_tasks(self) -> Sink:
+        """The driver writes to the target."""
+        return replace(self, target=None)

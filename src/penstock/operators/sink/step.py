@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Leaving, Step
+from penstock.operators.sink.operator import Sink
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
-    """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+def step_of(operator: Sink, node_id: str) -> Step:
+    """They are results."""
+    return Leaving(operator.inputs[0].schema)

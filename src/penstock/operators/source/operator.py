@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pyarrow.types import is_date, is_timestamp
 
 from penstock.pattern.duration import format_duration
 from penstock.plan.operator import Operator, Role
-from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, OnViolation, Promise, Reader
+from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, Inbox, OnViolation, Promise, Reader
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,10 @@ class Source(Operator):
         path = getattr(self.reader, "path", "")
         promised = "; ".join(self._shown(p) for p in self.promises) or "no punctuation promised"
         return f"{self.name} from {reader}{' ' + path if path else ''} ({promised})"
+
+    def for_tasks(self) -> Source:
+        """A DataFrame stays with the driver."""
+        return replace(self, reader=Inbox(None)) if isinstance(self.reader, Inbox) else self
 
     def _shown(self, promise: Promise) -> str:
         """A promise as text, with lengths of time where its own text can only count ticks."""

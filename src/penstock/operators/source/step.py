@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Reading, Step
+from penstock.operators.source.operator import Source
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
-    """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+def step_of(operator: Source, node_id: str) -> Step:
+    """Nothing: the scan reads its events."""
+    return Reading()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Keeping
+from penstock.operators.top.kernel import TopKernel
+from penstock.operators.top.operator import Top
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
+def step_of(operator: Top, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+    return Keeping(TopKernel(operator, node_id), [i.schema for i in operator.inputs])

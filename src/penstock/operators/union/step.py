@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.kernels.step import Passing, Step
+from penstock.operators.union.operator import Union
 
-from penstock.plan.operator import Operator
 
-
-def step_of(operator: Operator, node_id: str) -> Any:
-    """What tasks do: see `penstock.kernels.step`."""
-    raise NotImplementedError
+def step_of(operator: Union, node_id: str) -> Step:
+    """They pass."""
+    return Passing()

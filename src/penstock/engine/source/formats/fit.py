@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.source.ticks import calendar
 from penstock.errors import UserError
+from penstock.kernels.ticks import calendar
 from penstock.pattern.types import canonical_type, type_text
 
 FINER = "is finer than a microsecond"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from penstock.engine.source.formats.fit import Fit, fit
 from penstock.engine.source.pruning.statistics import TO_MICROSECONDS, Statistics
-from penstock.engine.source.ticks import calendar, to_tick
+from penstock.kernels.ticks import calendar, to_tick
 from penstock.pattern.restriction import one_of
 from penstock.pattern.schema import Schema
 from penstock.plan.promise import Bounds, Disorder, Domain, Promise

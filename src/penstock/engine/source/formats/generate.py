@@ -31,8 +31,8 @@ import pyarrow as pa
 
 from penstock.engine.source.promises.points import ValuePoints
 from penstock.engine.source.split import Split
-from penstock.engine.source.ticks import Ticks, from_tick
 from penstock.errors import UserError, did_you_mean
+from penstock.kernels.ticks import Ticks, from_tick
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import at_most, less

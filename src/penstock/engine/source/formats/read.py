@@ -22,8 +22,8 @@ from penstock.engine.source.promises.in_band import PUNCTUATION, Band, Punctuati
 from penstock.engine.source.promises.points import ValuePoints
 from penstock.engine.source.sameness import is_unchanged
 from penstock.engine.source.split import Split
-from penstock.engine.source.ticks import Ticks, column_ticks
 from penstock.errors import PenstockError, SchemaError, SourceError, UnreadableError, did_you_mean
+from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.pattern.types import type_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from penstock.engine.source.formats.fit import Mask
-from penstock.engine.source.ticks import Ticks
+from penstock.kernels.ticks import Ticks
 
 
 @dataclass(frozen=True)

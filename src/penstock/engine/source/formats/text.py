@@ -21,8 +21,8 @@ from penstock.engine.source.formats.textcast import cast_texts
 from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.promises.in_band import PUNCTUATION, Band
 from penstock.engine.source.split import Split
-from penstock.engine.source.ticks import Ticks
 from penstock.errors import UnreadableError
+from penstock.kernels.ticks import Ticks
 from penstock.pattern.schema import Attribute, Schema
 
 _BLOCK = 1 << 16

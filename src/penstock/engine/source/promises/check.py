@@ -29,7 +29,7 @@ from penstock.engine.source.promises.known import Known
 from penstock.engine.source.promises.ledger import Ledger, pack
 from penstock.engine.source.promises.points import check_values
 from penstock.engine.source.split import Split
-from penstock.engine.source.ticks import Ticks
+from penstock.kernels.ticks import Ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import greater, less

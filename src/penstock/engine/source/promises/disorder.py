@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.source.promises.running import LOWEST, greatest
-from penstock.engine.source.ticks import Ticks
+from penstock.kernels.ticks import Ticks
 
 _KEPT = 4_096
 _PARTS = 16

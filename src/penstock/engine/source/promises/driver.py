@@ -15,9 +15,9 @@ from penstock.engine.source.promises.known import KeyHighs, Known
 from penstock.engine.source.promises.ledger import Ledger, unpack
 from penstock.engine.source.promises.partition import PartitionState
 from penstock.engine.source.promises.running import LOWEST
-from penstock.engine.source.ticks import to_tick
 from penstock.errors import UserError
 from penstock.kernels.fold import frontier_of
+from penstock.kernels.ticks import to_tick
 from penstock.operators.source.operator import Source
 from penstock.pattern.minimise import grows
 from penstock.pattern.pattern import Pattern

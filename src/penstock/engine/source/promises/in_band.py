@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from penstock.engine.source.formats.fit import Mask
 from penstock.engine.source.promises.points import ValuePoints, sort_points
-from penstock.engine.source.ticks import Ticks
 from penstock.errors import UserError, did_you_mean
+from penstock.kernels.ticks import Ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction, at_least, at_most, equal, greater, less, one_of
 from penstock.pattern.schema import Attribute, Schema

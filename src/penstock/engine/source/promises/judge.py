@@ -23,7 +23,7 @@ from penstock.engine.source.promises.running import (
     below_running_max_by_key,
     limits_before,
 )
-from penstock.engine.source.ticks import Ticks, column_ticks, from_tick
+from penstock.kernels.ticks import Ticks, column_ticks, from_tick
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction, greater, less
 from penstock.pattern.schema import Schema

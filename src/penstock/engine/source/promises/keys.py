@@ -13,7 +13,7 @@ import pyarrow as pa
 from penstock.engine.source.formats.fit import Mask
 from penstock.engine.source.promises.ledger import Ledger, codes_of, firsts, pack, unpack
 from penstock.engine.source.promises.running import LOWEST, less_slack
-from penstock.engine.source.ticks import Ticks, column_ticks
+from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.pattern.schema import Schema
 
 

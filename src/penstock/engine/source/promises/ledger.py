@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.source.formats.fit import Mask
-from penstock.engine.source.ticks import Ticks, column_ticks
+from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction, between, one_of
 from penstock.pattern.schema import Schema

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.source.promises.ledger import Ledger, codes_of
-from penstock.engine.source.ticks import Ticks
+from penstock.kernels.ticks import Ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal
 from penstock.pattern.schema import Schema

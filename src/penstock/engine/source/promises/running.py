@@ -6,7 +6,7 @@ from bisect import insort
 
 import numpy as np
 
-from penstock.engine.source.ticks import Ticks
+from penstock.kernels.ticks import Ticks
 
 LOWEST = -(1 << 63)
 """Stands for "nothing before": no value is below it."""

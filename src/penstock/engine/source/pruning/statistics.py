@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.engine.source.formats.fit import Fit, fit
-from penstock.engine.source.ticks import from_tick, to_tick
 from penstock.errors import UserError
+from penstock.kernels.ticks import from_tick, to_tick
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Equal, Range, Restriction, between
 from penstock.pattern.restriction_set import jointly_contain

@@ -26,9 +26,11 @@ from penstock.checkpoint.runs import (
     units_to_json,
 )
 from penstock.checkpoint.storage import Storage
-from penstock.engine.tasks.keep import combined, dead_rows, live_rows, step_bucket
+from penstock.engine.tasks.bucket import combined, dead_rows, live_rows, step_bucket
+from penstock.engine.tasks.job import Job
+from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Keeper
-from penstock.engine.tasks.task import Job, Merge, Report
+from penstock.engine.tasks.report import Report
 from penstock.engine.tasks.watch import Watch
 from penstock.errors import CheckpointError
 from penstock.kernels.stateful import Fresh, Held, Step

@@ -1,10 +1,13 @@
-"""One epoch of an operator that keeps rows, in one bucket: from files to a kernel and back to files."""
+"""One epoch of an operator with state, in one bucket: from files to a kernel and back to files.
+
+This is the only way to state, for all operators: here runs are read, purged and written, and a kernel decides on rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,23 +18,26 @@ from penstock.engine.tasks.pipeline import Keeper, port_name
 from penstock.engine.tasks.room import FULL, no_room
 from penstock.engine.tasks.watch import Watch
 from penstock.kernels.fold import matching
-from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
-from penstock.operators.impute.kernel import QueueKernel, shares
-from penstock.operators.join.kernel import JoinKernel
-from penstock.operators.join.operator import Joined
-from penstock.operators.multijoin.kernel import MultiJoinKernel
-from penstock.operators.rows_join.kernel import RowsJoinKernel
-from penstock.pattern.feedback import Feedback, Intent
-from penstock.pattern.fit import fitted
+from penstock.kernels.stateful import (
+    DEAD,
+    Answer,
+    Choosing,
+    Circumstances,
+    Failing,
+    Fresh,
+    Heeding,
+    Held,
+    Orders,
+    Stateful,
+    Step,
+    Weighing,
+)
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.restriction import one_of
-from penstock.pattern.schema import Attribute, Schema
-
-#: Keys that an impatient join names in one epoch and bucket.
-WISHES = 256
 
 if TYPE_CHECKING:
-    from penstock.engine.tasks.task import Job, Merge, Report
+    from penstock.engine.tasks.job import Job
+    from penstock.engine.tasks.merge import Merge
+    from penstock.engine.tasks.report import Report
 
 
 def step_bucket(
@@ -44,94 +50,108 @@ def step_bucket(
     watch: Watch,
     emit: Callable[[pa.Table], None],
 ) -> pa.Table | None:
-    """Fold rows into state and carry out orders; the results, if there are any, but for those `emit` was given."""
+    """Take rows into state and carry out orders; the results, if there are any, but for those `emit` was given."""
     orders = merging.orders[keeper.id]
     asked = any(orders.ask)
-    purges = [job.purges.get(f"{keeper.id}#{port}", ()) for port in range(len(keeper.edges))]
-    if not asked and not any(orders.release) and not any(purges) and all(f is None for f in fresh):
+    purges = [job.purges.get(place, ()) for place in keeper.places]
+    # What somebody no longer wants of the results may concern groups in state, which are looked at once for it.
+    everywhere = any(purges) or (keeper.groups and bool(job.purges.get(keeper.id)))
+    if not asked and not any(orders.release) and not everywhere and all(f is None for f in fresh):
         return None
-    before, keys = _held(job, merging, keeper, bucket)
+    before, keys = _held(job, merging, keeper, bucket, orders, everywhere)
     held: Sequence[Sequence[Held]] = before
     if any(purges):
         held, purged = _purged(before, purges)
-        if purged:
-            report.saved[f"{keeper.id} purged"] = report.saved.get(f"{keeper.id} purged", 0) + purged
+        report.count(report.saved, f"{keeper.id} purged", purged)
     if all(f is None for f in fresh) and not any(before):
         _answer_empty(keeper, orders, report)
         return None
+    emitted = report.counts.get(keeper.id, 0)
     kernel = keeper.kernel
-    if isinstance(kernel, JoinKernel | MultiJoinKernel):
-        kernel = kernel.lazily(job.laziness)
-    if isinstance(kernel, JoinKernel):
-        kernel = kernel.noting(emit)
-    elif isinstance(kernel, RowsJoinKernel):
-        kernel = kernel.noting()
-    elif isinstance(kernel, QueueKernel):
-        kernel = kernel.taking(_turns(job, merging, keeper.id, kernel.most)[bucket])
-        kernel = kernel.preferring(job.preferred.get(keeper.id, ()))
-    some = [[r for r in runs if r.rows.num_rows] for runs in held]
-    try:
-        step = kernel.step(fresh, some, orders)
-    except FULL:
-        rows = sum(f.num_rows for f in fresh if f is not None)
-        heaviest = kernel.heaviest(fresh, some) if isinstance(kernel, JoinKernel) else None
-        raise no_room(keeper.id, job.memory, rows, heaviest) from None
-    if isinstance(kernel, JoinKernel | RowsJoinKernel) and kernel.failed:
-        watch.failed(keeper.id, pair_schema(kernel.join), kernel.failed)
+    if isinstance(kernel, Heeding):
+        kernel = kernel.under(_circumstances(job, merging, keeper, bucket, everywhere, emit))
+    step = _run(job, keeper.id, kernel, fresh, held, orders)
+    if isinstance(kernel, Failing):
+        watch.failed(keeper.id, kernel.failed_schema, kernel.failed)
     if held is not before:
         step = _rewritten(step, before, held)
     _store(job, keeper, bucket, step, keys, report)
-    if asked:
-        report.answers.setdefault(keeper.id, []).append(step.answers)
-    if keeper.impatient:
-        report.issued.setdefault(keeper.id, []).extend(_waiting(keeper, step))
-    if step.issued:
-        report.issued.setdefault(keeper.id, []).extend((0, f.to_json()) for f in step.issued)
-    for name, count in step.counts.items():
-        report.work[f"{keeper.id} {name}"] = report.work.get(f"{keeper.id} {name}", 0) + count
+    _tell(keeper, step, asked, report)
+    results = report.counts.get(keeper.id, 0) - emitted + step.output.num_rows
+    report.uses |= dict.fromkeys({*keys.values(), *_units(keeper, bucket, step)}, results)
     return step.output if step.output.num_rows else None
 
 
-def pair_schema(join: Joined) -> Schema:
-    """The attributes of a pair of events, under the names a residual predicate knows them by."""
-    return Schema(tuple(Attribute(n, join.inputs[side].schema.type_of(a)) for side, a, n in join.pair))
+def _run(
+    job: Job,
+    keeper_id: str,
+    kernel: Stateful,
+    fresh: Sequence[pa.Table | None],
+    held: Sequence[Sequence[Held]],
+    orders: Orders,
+) -> Step:
+    some = [[r for r in runs if r.rows.num_rows] for runs in held]
+    try:
+        return kernel.step(fresh, some, orders)
+    except FULL:
+        rows = sum(f.num_rows for f in fresh if f is not None)
+        heaviest = kernel.heaviest(fresh, some) if isinstance(kernel, Weighing) else None
+        raise no_room(keeper_id, job.memory, rows, heaviest) from None
 
 
-def _turns(job: Job, merging: Merge, queue: str, budget: int) -> list[int]:
-    """How many rows of a queue have their turn in this epoch, by bucket: every task comes to the same numbers."""
-    if job.rehearsal:
-        return [0] * job.buckets
-    waiting = [0] * job.buckets
-    for key, runs in merging.units.items():
-        if key.operator == queue:
-            waiting[key.bucket] += sum(run.live for run in runs)
-    return shares(budget, waiting, job.epoch)
+def _circumstances(
+    job: Job, merging: Merge, keeper: Keeper, bucket: int, everywhere: bool, emit: Callable[[pa.Table], None]
+) -> Circumstances:
+    def waiting() -> list[int]:
+        rows = [0] * job.buckets
+        for key, runs in merging.units.items():
+            if key.operator == keeper.id:
+                rows[key.bucket] += sum(run.live for run in runs)
+        return rows
+
+    return Circumstances(
+        epoch=job.epoch,
+        bucket=bucket,
+        rehearsal=job.rehearsal,
+        laziness=job.laziness,
+        waiting=waiting,
+        preferred=job.preferred.get(keeper.id, ()),
+        sweep=job.sweeps.get(keeper.id, ()),
+        everywhere=everywhere,
+        closed=merging.closed.get(keeper.id),
+        emit=emit,
+    )
 
 
-def _waiting(keeper: Keeper, step: Step) -> list[tuple[int, Any]]:
-    """What rows that wait for a partner would like to come first on the other side: a list of keys, as a wish."""
-    found: list[tuple[int, Any]] = []
-    for port, names in enumerate(keeper.impatient):
-        stored = [run.rows[names[0]] for run in step.added if run.port == port and names[0] in run.rows.column_names]
-        values = pc.unique(pa.chunked_array(stored)).drop_null()[:WISHES].to_pylist() if stored else []
-        values = [v for v in values if v == v]
-        if values:
-            other, name = keeper.impatient_schemas[1 - port], keeper.impatient[1 - port][0]
-            wish = Pattern.by_name(other, {name: fitted(one_of(values), other.type_of(name))})
-            found += [(1 - port, Feedback(Intent.DESIRED, wish).to_json())] if not wish.is_empty else []
-    return found
+def _tell(keeper: Keeper, step: Step, asked: bool, report: Report) -> None:
+    """What a step has found out, beside its results."""
+    if asked:
+        report.answers.setdefault(keeper.id, []).append(step.answers)
+    issued = [(port, f.to_json()) for port, f in (*step.wished, *((0, f) for f in step.issued))]
+    if issued:
+        report.issued.setdefault(keeper.id, []).extend(issued)
+    if step.doomed:
+        report.doomed.setdefault(keeper.id, []).extend(p.to_json() for p in step.doomed)
+    for name, count in step.counts.items():
+        report.work[f"{keeper.id} {name}"] = report.work.get(f"{keeper.id} {name}", 0) + count
 
 
-def _held(job: Job, merging: Merge, keeper: Keeper, bucket: int) -> tuple[list[list[Held]], dict[str, UnitKey]]:
+def _held(
+    job: Job, merging: Merge, keeper: Keeper, bucket: int, orders: Orders, everywhere: bool
+) -> tuple[list[list[Held]], dict[str, UnitKey]]:
+    """The runs of each port that the kernel has to see."""
     assert job.checkpoint is not None
     count = len(keeper.edges)
     ports = {port_name(keeper.id, port, count): port for port in range(count)}
+    choosing = keeper.kernel if isinstance(keeper.kernel, Choosing) and not everywhere else None
     held: list[list[Held]] = [[] for _ in keeper.edges]
     keys: dict[str, UnitKey] = {}
     for key, runs in merging.units.items():
         if key.bucket != bucket or key.operator not in ports:
             continue
         for run in runs:
+            if choosing is not None and not choosing.touches(run.low, run.high, orders):
+                continue
             rows, marks = read_run(job.checkpoint, key, run), read_marks(job.checkpoint, key, run)
             held[ports[key.operator]].append(Held(run.name, rows, marks, key.group, run.low, run.high))
             keys[run.name] = key
@@ -198,14 +218,18 @@ def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, Un
     for name, marks in step.marked:
         file = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
         report.changes.append(Change(keys[name], marked=((name, file, dead_rows(marks)),)))
-    for run in step.added:
-        key = UnitKey(port_name(keeper.id, run.port, len(keeper.edges)), bucket, run.group)
+    for run, key in zip(step.added, _units(keeper, bucket, step), strict=True):
         stored = write_run(job.checkpoint, key, job.epoch, run.rows, run.low, run.high)
         change = Change(key, added=(stored,))
         if run.marks is not None:
             file = write_table(job.checkpoint, key, job.epoch, run.marks, "marks-")
             change = Change(key, added=(stored,), marked=((stored.name, file, dead_rows(run.marks)),))
         report.changes.append(change)
+
+
+def _units(keeper: Keeper, bucket: int, step: Step) -> list[UnitKey]:
+    """The units that get new runs, one for each of these."""
+    return [UnitKey(port_name(keeper.id, r.port, len(keeper.edges)), bucket, r.group) for r in step.added]
 
 
 def dead_rows(marks: pa.Table) -> int:

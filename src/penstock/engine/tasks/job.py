@@ -1,0 +1,55 @@
+"""What the tasks of one epoch share."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.checkpoint.storage import Storage
+from penstock.engine.sink.target import Staging
+from penstock.engine.tables import load_all
+from penstock.engine.tasks.pipeline import Pipeline
+from penstock.kernels.stateful import Laziness
+from penstock.pattern.pattern import Pattern
+
+_pipelines: dict[str, Pipeline] = {}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the tasks of one epoch share."""
+
+    digest: str
+    blob: bytes = field(repr=False)
+    epoch: int = 0
+    buckets: int = 1
+    checkpoint: Storage | None = None
+    stagings: dict[str, Staging] = field(default_factory=dict)
+    batch_rows: int = 4_000_000
+    memory: str = "2GB"
+    fault: str | None = None
+    groups: int = 1
+    fused: bool = False
+    tables: dict[str, str] = field(default_factory=dict)
+    laziness: Laziness = field(default_factory=Laziness)
+    #: Place in the plan -> what nobody wants there; the place of a source is its node's id.
+    guards: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Place -> what is to be removed from state in this epoch; aggregate -> values by which groups may be doomed.
+    purges: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    sweeps: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Whether this is only to see what would come out: queued work is left alone.
+    rehearsal: bool = False
+    #: Source or queue -> what to take first.
+    preferred: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    #: Operator that paces -> the least time that passes, in ticks.
+    floors: Mapping[str, int] = field(default_factory=dict)
+    on_error: str = "reject"
+
+    def pipeline(self) -> Pipeline:
+        """The query; unpacked once per worker, not once per task."""
+        if self.digest not in _pipelines:
+            _pipelines.clear()
+            _pipelines[self.digest] = pickle.loads(self.blob)
+        # Epochs may overlap in one process and have different tables.
+        return _pipelines[self.digest].in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.floors)
