@@ -118,13 +118,9 @@ class Manifest:
             check_plain((k.operator for k in made.units), "", record)
             check_names((o.staged for o in made.outputs), (f"{STAGING}/", "results/"), record)
             check_results((o.final for o in made.outputs), record)
-            numbers = (
-                made.epoch,
-                made.snapshot,
-                made.control,
-                *(n for u in made.uses.values() for n in vars(u).values()),
-            )
-            if not all(type(n) is int for n in numbers):
+            numbers = (made.epoch, made.snapshot, made.control)
+            uses = (n for use in made.uses.values() for n in (use.epoch, use.results))
+            if not all(type(n) is int for n in (*numbers, *uses)):
                 raise ValueError(numbers)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise CheckpointError(f"{record} is not a manifest ({type(error).__name__}: {error})") from error

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.checkpoint.checkpoint import Manifest
 from penstock.checkpoint.intact import Written
 from penstock.checkpoint.runs import (
     Change,
@@ -26,6 +27,7 @@ from penstock.checkpoint.runs import (
     units_to_json,
 )
 from penstock.checkpoint.storage import Storage
+from penstock.checkpoint.use import Use, used
 from penstock.engine.tasks.bucket import combined, dead_rows, live_rows, step_bucket
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
@@ -34,10 +36,15 @@ from penstock.engine.tasks.report import Report
 from penstock.engine.tasks.watch import Watch
 from penstock.errors import CheckpointError
 from penstock.kernels.stateful import Fresh, Held, Step
+from penstock.operators.aggregate.folding import FoldingKernel
+from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.restriction import less
 from penstock.pattern.schema import Schema
 from penstock.plan.orders import Answer, Orders
+from penstock.plan.window import Window
+from penstock.sql.aggregation import Aggregation
 
 SCHEMA = Schema.parse("k int")
 ALL = Pattern.all(SCHEMA)
@@ -175,3 +182,50 @@ def test_damaged_marks_are_told(tmp_path: Path) -> None:
     Path(storage.path(run.marks)).write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"bucket 2: state run .*marks-.* is missing or damaged"):
         read_marks(storage, KEY, run)
+
+
+def test_a_unit_is_used_when_it_is_looked_at_or_added_to(tmp_path: Path) -> None:
+    def begin(held: Any) -> Step:
+        return Step(rows(), added=(Fresh(0, rows(1, 2), low=5, high=7), Fresh(0, rows(3), 9, low=8, high=8)))
+
+    def look(held: Any) -> Step:
+        return Step(rows(7, 8, 9), added=(Fresh(1, rows(4)),))
+
+    kernel = Scripted(begin, look)
+    units, report, _ = turn(kernel, tmp_path, {}, (rows(1), None))
+    uses = used({}, [report.uses], 1, units)
+    assert uses == {KEY: Use(1), replace(KEY, group=9): Use(1)}
+    units, report, _ = turn(kernel, tmp_path, units, (None, rows(4)))
+    manifest = Manifest(epoch=2, units=units, uses=used(uses, [report.uses], 2, units))
+    assert manifest.uses == dict.fromkeys([*uses, UnitKey("join-1#1", 2)], Use(2, 3))
+    assert Manifest.from_json(manifest.to_json()) == manifest
+    known = manifest.statistics()[KEY]
+    assert (known.rows, known.low, known.high, known.used, known.results) == (2, 5, 7, 2, 3)
+
+
+def test_a_run_that_no_order_can_touch_is_not_read(tmp_path: Path) -> None:
+    schema = Schema.parse("t int, k int", time="t")
+    window = Window.tumbling(10).resolve(schema)
+    groups = AggregateKernel(schema, ["k"], [Aggregation.parse("n", "count(*)", schema)], window)
+    keeper = Keeper("aggregate-1", (0,), 1, FoldingKernel(groups), groups=True)
+    storage = Storage.at(str(tmp_path))
+    units: Units = {}
+
+    def epoch(number: int, events: list[int], upto: int | None) -> pa.Table | None:
+        nonlocal units
+        fresh = groups.partial(pa.table({"t": events, "k": [1] * len(events)}, schema=schema.arrow))
+        closers = () if upto is None else (Pattern.where(groups.output_schema, window_start=less(upto)),)
+        merging = Merge(units, {keeper.id: Orders((closers,), (PunctuationSet(groups.output_schema),))})
+        report, job = Report("b1000"), Job("", b"", epoch=number, checkpoint=storage)
+        output = step_bucket(job, merging, keeper, 0, [fresh if events else None], report, Watch(), lambda rows: None)
+        units = apply(units, report.changes)
+        return output
+
+    epoch(1, [1, 12], None)
+    epoch(2, [105], None)
+    (far,) = (r for runs in units.values() for r in runs if r.epoch == 2)
+    Path(storage.path(far.name)).unlink()
+    output = epoch(3, [], 20)
+    assert output is not None and sorted(output["window_start"].to_pylist()) == [0, 10]
+    with pytest.raises(CheckpointError, match="missing or damaged"):
+        epoch(4, [], 200)
