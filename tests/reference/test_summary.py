@@ -61,6 +61,10 @@ def column(name: str, *values: Any) -> list[dict[str, Any]]:
         ("coalesce(sum(x), 0) + 1", [], 1),
         ("sum(x * 2 + 1)", column("x", 1, 2, None), 8),
         ("corr(x, y)", [{"x": 1, "y": 2.0}, {"x": 2, "y": 4.0}, {"x": None, "y": 1.0}], 1.0),
+        ("corr(x, y)", [{"x": 1, "y": 2.0}, {"x": 1, "y": math.inf}], None),
+        ("corr(y, y)", column("y", 0.0, 1e100), 0.0),
+        ("stddev_pop(y)", column("y", 1e300, 1.0), math.inf),
+        ("covar_pop(x, y)", [{"x": 1, "y": 2.0}, {"x": 2, "y": 5.0}, {"x": None, "y": math.inf}], 0.75),
     ],
 )
 def test_by_definition(text: str, rows: list[dict[str, Any]], expected: Any) -> None:
@@ -76,6 +80,21 @@ def test_a_sum_that_does_not_fit_is_an_error() -> None:
         value_of(Aggregation.parse("v", "sum(x)", schema), rows, schema)
     # One that fits in the end does, whatever it passed on the way.
     assert value_of(Aggregation.parse("v", "sum(x)", schema), [*rows, {"x": -1}], schema) == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("var_pop(y)", (1e308, 1.0)),
+        ("covar_pop(y, ts)", (1.0, math.inf)),
+        ("covar_samp(ts, y)", (1e300, 1.0)),
+        ("corr(ts, y)", (1e300, 1.0)),
+        ("corr(y, y)", (0.0, 1e-100)),
+    ],
+)
+def test_deviations_that_depend_on_the_order_are_an_error(text: str, values: tuple[float, ...]) -> None:
+    with pytest.raises(OverflowingError):
+        value(text, *column("y", *values))
 
 
 FUNCTIONS = ["count(x)", "count(distinct x)", "sum(x)", "avg(x)", "min(x)", "max(x)", "var_samp(x)", "var_pop(x)"]

@@ -110,15 +110,21 @@ def comoment(xs: Values, ys: Values) -> Fraction:
 
 
 def variance(values: Values, *, sample: bool) -> float | None:
-    """Σ(x − x̄)² over n − 1 (sample) or n (population).
+    """Σ(x − x̄)² over n − 1 (sample) or n (population); infinite if the sum is too large for a double.
 
     >>> variance([1, 2, 3, 4], sample=True), variance([5], sample=True), variance([5], sample=False)
     (1.6666666666666667, None, 0.0)
+    >>> variance([1e300, 0.0], sample=False), variance([math.inf, 0.0], sample=False)
+    (inf, nan)
     """
     count = len(values) - sample
     if count < 1:
         return None
-    return math.nan if _not_finite(values) is not None else rounded(comoment(values, values) / count)
+    if _not_finite(values) is not None:
+        return math.nan
+    _check_size(values)
+    squares = comoment(values, values)
+    return math.inf if _too_large(squares) else rounded(squares / count)
 
 
 def deviation(values: Values, *, sample: bool) -> float | None:
@@ -127,16 +133,61 @@ def deviation(values: Values, *, sample: bool) -> float | None:
 
 
 def covariance(pairs: Values, *, sample: bool) -> float | None:
+    """Σ(x − x̄)(y − ȳ) over n − 1 or n; an error where adding one pair after the other may overflow on the way."""
     count = len(pairs) - sample
-    return None if count < 1 else rounded(comoment(*zip(*pairs)) / count)
+    if count < 1:
+        return None
+    xs, ys = zip(*pairs)
+    if any(math.isnan(x) for x in xs) or _not_finite(ys) is not None:
+        return math.nan
+    if _not_finite(xs) is not None:
+        raise OverflowingError("a covariance with an infinite number depends on the order", hint="leave it out")
+    _spreads(xs, ys)
+    return rounded(comoment(xs, ys) / count)
 
 
 def correlation(pairs: Values) -> float | None:
+    """The covariance by both deviations; null if one of them is zero.
+
+    >>> correlation([(1, 2), (2, 4)]), correlation([(1, 2), (1, 4)])
+    (1.0, None)
+    """
     if len(pairs) < 2:
         return None
     xs, ys = zip(*pairs)
-    spread = comoment(xs, xs) * comoment(ys, ys)
-    return math.nan if spread == 0 else rounded(comoment(xs, ys)) / math.sqrt(spread)
+    odd = [_not_finite(side) is not None for side in (xs, ys)]
+    _check_size([v for o, side in zip(odd, (xs, ys)) if not o for v in side])
+    if any(not o and not comoment(side, side) for o, side in zip(odd, (xs, ys))):
+        return None
+    if any(odd):
+        return math.nan
+    # In doubles, as Spark has it: the product may be infinite, or nothing.
+    product = math.prod(map(float, _spreads(xs, ys)))
+    if not product:
+        raise OverflowingError("a correlation divides by zero", hint="aggregate larger numbers")
+    return rounded(comoment(xs, ys)) / math.sqrt(product)
+
+
+def _spreads(xs: Values, ys: Values) -> tuple[Fraction, Fraction]:
+    """The squared deviations of both; an error if one of them is too large for a double."""
+    _check_size([*xs, *ys])
+    found = comoment(xs, xs), comoment(ys, ys)
+    if any(map(_too_large, found)):
+        raise OverflowingError("squared deviations are too large for a double", hint="aggregate smaller numbers")
+    return found
+
+
+def _check_size(values: Values) -> None:
+    """The difference of two numbers this large may be none."""
+    if any(abs(v) >= 2**1023 for v in values):
+        raise OverflowingError("a deviation is too large for a double", hint="aggregate smaller numbers")
+
+
+def _too_large(exact: Fraction) -> bool:
+    try:
+        return math.isinf(float(exact))
+    except OverflowError:
+        return True
 
 
 def least(values: Values) -> Any:

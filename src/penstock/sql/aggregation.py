@@ -18,6 +18,7 @@ from sqlglot import exp
 from penstock.errors import UserError, a, did_you_mean, nearest
 from penstock.pattern.schema import Attribute, Schema
 from penstock.pattern.types import type_text
+from penstock.sql import deviations
 from penstock.sql.arithmetic import quotient
 from penstock.sql.expression import Expression
 from penstock.sql.fallible import Fallible
@@ -373,71 +374,42 @@ def _by(function: str, *, time: bool) -> _Function:
     return read
 
 
-#: A part without values has no mean: taken for zero it would be far from large numbers.
-_MERGING = (
-    "list_reduce(list_sort(list({{p}})), lambda a, b: CASE WHEN a.n = 0 THEN b WHEN b.n = 0 THEN a ELSE {merged} END)"
-)
-
-
-def _moment(final: str) -> _Function:
-    """Count, mean and squared deviations, merged after Chan et al.: stable, unlike sums of squares."""
+def _moment(final: Callable[[str, str], str]) -> _Function:
+    """Count, mean and squared deviations of one attribute."""
 
     def read(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
         x = f"CAST({_if(r.number('variance', arguments[0]).sql, keep)} AS DOUBLE)"
-        finite = f"CASE WHEN isfinite({x}) THEN {x} END"
-        m2 = f"CASE WHEN count({x}) > count({finite}) THEN 'nan'::DOUBLE ELSE var_pop({finite}) * count({x}) END"
-        partial = f"{{'n': count({x}), 'mean': COALESCE(favg({finite}), 0e0), 'm2': COALESCE({m2}, 0e0)}}"
-        merged = (
-            "{'n': a.n + b.n,"
-            " 'mean': a.mean + COALESCE((b.mean - a.mean) * (b.n / CAST(NULLIF(a.n + b.n, 0) AS DOUBLE)), 0e0),"
-            " 'm2': a.m2 + b.m2 + COALESCE((b.mean - a.mean) * (b.mean - a.mean)"
-            " * (a.n / CAST(NULLIF(a.n + b.n, 0) AS DOUBLE)) * b.n, 0e0)}"
-        )
-        type_ = pa.struct([("n", pa.int64()), ("mean", pa.float64()), ("m2", pa.float64())])
-        column = r.add(type_, partial, _MERGING.format(merged=merged))
-        checked = f"CASE WHEN isinf({column}.m2) THEN error('Overflow in variance') ELSE {column}.m2 END"
-        return _Value(final.format(n=f"CAST({column}.n AS DOUBLE)", m2=checked), pa.float64())
+        p = r.add(deviations.ONE, deviations.of_one(x), deviations.merged_one())
+        return _Value(final(p, f"CAST({p}.n AS DOUBLE)"), pa.float64())
 
     return read
 
 
-def _comoment(final: str) -> _Function:
+def _comoment(final: Callable[[str, str], str]) -> _Function:
     """The same for two attributes, over the events that have both."""
 
     def read(r: _Reader, arguments: list[exp.Expr], keep: str | None) -> _Value:
         a, b = (r.number("covariance", argument).sql for argument in arguments[:2])
         x, y = f"CAST({_if(a, keep)} AS DOUBLE)", f"CAST({_if(b, keep)} AS DOUBLE)"
-        both = f"isfinite({x}) AND isfinite({y})"
-        # All pairs are counted; one that is not finite makes the whole not a number.
-        n = f"count(*) FILTER (WHERE {x} IS NOT NULL AND {y} IS NOT NULL)"
-        parts = {
-            "mx": f"favg({x}) FILTER (WHERE {both})",
-            "my": f"favg({y}) FILTER (WHERE {both})",
-            "xx": f"(var_pop({x}) FILTER (WHERE {both})) * {n}",
-            "yy": f"(var_pop({y}) FILTER (WHERE {both})) * {n}",
-            "xy": f"CASE WHEN bool_or(({both}) = FALSE) THEN 'nan'::DOUBLE"
-            f" ELSE (covar_pop({x}, {y}) FILTER (WHERE {both})) * {n} END",
-        }
-        partial = f"{{'n': {n}, " + ", ".join(f"'{k}': COALESCE({v}, 0e0)" for k, v in parts.items()) + "}"
-        share = "(b.n / CAST(NULLIF(a.n + b.n, 0) AS DOUBLE))"
-        sums = {
-            "mx": f"a.mx + COALESCE((b.mx - a.mx) * {share}, 0e0)",
-            "my": f"a.my + COALESCE((b.my - a.my) * {share}, 0e0)",
-            **{
-                f"{u}{v}": f"a.{u}{v} + b.{u}{v} + COALESCE((b.m{u} - a.m{u}) * (b.m{v} - a.m{v}) * a.n * {share}, 0e0)"
-                for u, v in ("xx", "yy", "xy")
-            },
-        }
-        merged = "{'n': a.n + b.n, " + ", ".join(f"'{k}': {v}" for k, v in sums.items()) + "}"
-        type_ = pa.struct([("n", pa.int64()), *((k, pa.float64()) for k in parts)])
-        p = r.add(type_, partial, _MERGING.format(merged=merged))
-        return _Value(final.format(n=f"CAST({p}.n AS DOUBLE)", xx=f"{p}.xx", yy=f"{p}.yy", xy=f"{p}.xy"), pa.float64())
+        p = r.add(deviations.TWO, deviations.of_two(x, y), deviations.merged_two())
+        return _Value(final(p, f"CAST({p}.n AS DOUBLE)"), pa.float64())
 
     return read
 
 
+def _population(of: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    return lambda p, n: of(p, f"NULLIF({n}, 0)")
+
+
+def _sample(of: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    return lambda p, n: f"CASE WHEN {n} > 1 THEN {of(p, f'({n} - 1)')} END"
+
+
+def _root(of: Callable[[str, str], str]) -> Callable[[str, str], str]:
+    return lambda p, n: f"sqrt({of(p, n)})"
+
+
 _Function = Callable[[_Reader, list[exp.Expr], str | None], _Value]
-_POPULATION, _SAMPLE = "({m2}) / NULLIF({n}, 0)", "CASE WHEN {n} > 1 THEN ({m2}) / ({n} - 1) END"
 
 _FUNCTIONS: Mapping[str, _Function] = {
     "count": _count,
@@ -456,15 +428,13 @@ _FUNCTIONS: Mapping[str, _Function] = {
     "last": _by("max", time=True),
     "min_by": _by("min", time=False),
     "max_by": _by("max", time=False),
-    "var_pop": _moment(_POPULATION),
-    "var_samp": _moment(_SAMPLE),
-    "stddev_pop": _moment(f"sqrt({_POPULATION})"),
-    "stddev_samp": _moment(f"sqrt({_SAMPLE})"),
-    "covar_pop": _comoment("{xy} / NULLIF({n}, 0)"),
-    "covar_samp": _comoment("CASE WHEN {n} > 1 THEN {xy} / ({n} - 1) END"),
-    "corr": _comoment(
-        "CASE WHEN {n} > 1 THEN CASE WHEN isnan({xy}) THEN {xy} ELSE {xy} / NULLIF(sqrt({xx}) * sqrt({yy}), 0) END END"
-    ),
+    "var_pop": _moment(_population(deviations.variance)),
+    "var_samp": _moment(_sample(deviations.variance)),
+    "stddev_pop": _moment(_root(_population(deviations.variance))),
+    "stddev_samp": _moment(_root(_sample(deviations.variance))),
+    "covar_pop": _comoment(_population(deviations.covariance)),
+    "covar_samp": _comoment(_sample(deviations.covariance)),
+    "corr": _comoment(lambda p, n: f"CASE WHEN {n} > 1 THEN {deviations.correlation(p)} END"),
 }
 #: What else Spark calls our functions.
 _ALIASES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import random
@@ -213,6 +214,47 @@ def test_infinite_and_missing_numbers_follow_ieee() -> None:
     (row,) = k.finalize(k.partial(pa.table({"x": [1.0, math.inf]}))).to_pylist()
     assert (row["sum"], row["avg"]) == (math.inf, math.inf)
     assert math.isnan(row["var_pop"])
+
+
+DEVIATIONS = ("var_pop(x)", "stddev_samp(x)", "covar_pop(x, y)", "covar_samp(y, x)", "corr(x, y)")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        ((1.0, 2.0, 6.0), (2.0, 4.0, 12.0), (14 / 3, math.sqrt(7), 28 / 3, 14.0, 1.0)),
+        ((1e300, 1.0, 2.0), (1.0, 2.0, 4.0), (math.inf, math.inf, "raises", "raises", "raises")),
+        ((1.7e308, -1.7e308, 0.0), (1.0, 2.0, 4.0), ("raises",) * 5),
+        ((1.7e308, 1.7e308, 1.7e308), (1.0, 2.0, 4.0), ("raises",) * 5),
+        # Many of them: their sum is too large, their mean is not.
+        ((8e307, 8e307, 8e307), (1.0, 2.0, 4.0), (0.0, 0.0, 0.0, 0.0, None)),
+        ((1.0, math.inf, 3.0), (1.0, 2.0, 5.0), (math.nan, math.nan, "raises", math.nan, math.nan)),
+        ((1.0, math.nan, 1e308), (1.0, 2.0, 5.0), (math.nan,) * 5),
+        # A null is no pair, whatever stands beside it.
+        ((1.0, None, 3.0), (2.0, math.inf, 4.0), (1.0, math.sqrt(2), 1.0, 2.0, 1.0)),
+        ((0.5, 0.5, 0.5), (2.0, math.inf, 1.0), (0.0, 0.0, math.nan, "raises", None)),
+        ((0.0, 1e100, 0.0), (0.0, 1e100, 0.0), (2e200 / 9, math.sqrt(1 / 3) * 1e100, 2e200 / 9, 1e200 / 3, 0.0)),
+        ((0.0, 1e-100, 0.0), (0.0, 1e-100, 0.0), (2e-200 / 9, math.sqrt(1 / 3) * 1e-100, 2e-200 / 9, 1e-200 / 3, "raises")),  # noqa: E501
+    ],
+)  # fmt: skip
+def test_deviations_are_the_same_in_any_order_and_any_cut(
+    x: tuple[float | None, ...], y: tuple[float | None, ...], expected: tuple[Any, ...]
+) -> None:
+    s = Schema.parse("x double, y double")
+    for text, wanted in zip(DEVIATIONS, expected, strict=True):
+        kernel = AggregateKernel(s, [], [Aggregation.parse("v", text, s)])
+        pairs = list(zip(x, y, strict=True))
+        for rows in (pairs, pairs[::-1], pairs[1:] + pairs[:1]):
+            events = pa.table(dict(zip("xy", map(list, zip(*rows, strict=True)), strict=True)), schema=s.arrow)
+            for cut in ((0, 3), (0, 1, 3), (0, 1, 2, 3)):
+                parts = [kernel.partial(events.slice(a, b - a)) for a, b in itertools.pairwise(cut)]
+                try:
+                    (found,) = kernel.finalize(kernel.merge(parts))["v"].to_pylist()
+                except OverflowingError:
+                    found = "raises"
+                if isinstance(wanted, float):
+                    wanted = pytest.approx(wanted, rel=1e-12, abs=0.0, nan_ok=True)
+                assert found == wanted, (text, rows, cut)
 
 
 def test_close_takes_what_is_described_and_leaves_the_rest() -> None:
