@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import math
+import os
 import random
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -46,6 +49,15 @@ GROUPS: dict[str, dict[str, list[Any]]] = {
     "one": {"x": [2.5], "y": [-1.0], "i": [7], "l": [-1], "m": [Decimal("0.05")], "t": [5], "f": [0.25], "s": ["z"]},
     "same": {"x": [3.0] * 3, "y": [2.0, 2.0, 2.0], "i": [5, 5, 5], "m": [Decimal("1.00")] * 3, "ok": [True, True]},
     "large": {"l": [9223372036854775807, 1], "m": [Decimal("99999999.99")] * 3, "x": [1e300, 1e300], "i": [2147483647] * 3},
+    "far": {"x": [1e300, 1.0, 2.0], "y": [1.0, 2.0, 4.0], "i": [5, 5, 5]},
+    "beyond": {"x": [1.7e308, -1.7e308, 1.0], "y": [1.0, 2.0, 4.0]},
+    "unpaired": {"x": [1.0, None, 2.0, NAN], "y": [2.0, INF, 5.0, None], "i": [1, 3, 4, None], "m": [None, Decimal("1.00"), Decimal("0.01")]},
+    "constant": {"x": [0.5, 0.5, 0.5], "y": [2.0, INF, 1.0]},
+    "unbounded": {"x": [1.0, INF, 3.0], "y": [1.0, 2.0, 5.0], "i": [1, 2, 3]},
+    "product": {"x": [0.0, 1e100], "y": [0.0, 1e100], "i": [1, 2]},
+    "tiny": {"x": [0.0, 1e-100], "y": [0.0, 1e-100], "i": [1, 2]},
+    "cancelling": {"m": [Decimal("1.00"), Decimal("1.00"), Decimal("99999999.99")], "i": [2147483647, -2147483648, 5]},
+    "tied": {"x": [1.0, 2.0, None, 4.0], "y": [INF, -1.0, -1.0, INF], "i": [1, 2, 2, 1], "l": [3, 3, 4, 4], "s": ["b", None, "a", "c"]},
     "wide": {"w": [Decimal("9999999999999999999999999999.9999999999"), Decimal(1)], "x": [0.1] * 10, "y": [1.0, 2.0, 4.0]},
 }  # fmt: skip
 ONE = ("t", "i", "l", "x", "f", "m", "w")
@@ -132,24 +144,53 @@ def theirs(spark: SparkSession, table: pa.Table, texts: Sequence[str]) -> list[t
     return list(zip(types, found, strict=True))
 
 
-def same(text: str, a: Any, b: Any) -> bool:
+def same(text: str, a: Any, b: Any, scale: float) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         if math.isnan(a) or math.isnan(b):
             return math.isnan(a) and math.isnan(b)
-        return a == b or (text.startswith(ROUNDED) and math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-12))
+        return a == b or (text.startswith(ROUNDED) and math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-12 * scale))
     return type(a) is type(b) and bool(a == b)
+
+
+def digits(text: str, rows: pa.Table) -> float:
+    """What a rounded answer is small beside: large numbers in a sum, or in a covariance, may cancel each other."""
+    if not (found := re.fullmatch(r"(?:sum|avg|mean|covar_\w+)\((\w)(?:, (\w))?\)", text)):
+        return 1.0
+    sides = ([abs(float(v)) for v in rows[c].to_pylist() if v is not None] for c in found.groups() if c)
+    return max(1.0, math.prod(max(filter(math.isfinite, side), default=0.0) for side in sides))
+
+
+def tied(text: str, rows: pa.Table) -> list[Any]:
+    """Of min_by and max_by, all answers that Spark may give: events with the same y have no order."""
+    if not (found := re.fullmatch(r"(min|max)_by\((\w), (\w)\)", text)):
+        return []
+    pairs = [(x, y) for x, y in zip(rows[found[2]].to_pylist(), rows[found[3]].to_pylist()) if y is not None]
+    best = (min if found[1] == "min" else max)((y for _, y in pairs), default=None)
+    return [x for x, y in pairs if y == best]
+
+
+def may_raise() -> frozenset[str]:
+    """The functions whose line in the documentation says that they raise where Spark answers."""
+    page = (Path(__file__).parents[2] / "docs" / "aggregates.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (`.*?) \|.*\braises\b.*\|$", page, re.MULTILINE)
+    return frozenset(name for line in lines for name in re.findall(r"`(\w+)", line))
 
 
 def differences(spark: SparkSession, table: pa.Table, texts: Sequence[str]) -> list[str]:
     found = []
+    raising = may_raise()
     for text, (type_, answers) in zip(texts, theirs(spark, table, texts), strict=True):
         mine_type, mine = ours(text, table)
         if mine_type != type_:
             found.append(f"{text}: type {mine_type} {mine.get('', '')}, Spark {type_}")
             continue
         for key, b in answers.items():
-            if not same(text, mine[key], b):
-                found.append(f"{text} of {key}: {mine[key]!r}, Spark {b!r}")
+            a, rows = mine[key], table.filter(pc.equal(table["k"], key))
+            if same(text, a, b, digits(text, rows)) or (a == RAISES and text.split("(")[0] in raising):
+                continue
+            choice = tied(text, rows)
+            if len(choice) < 2 or not all(any(same(text, x, c, 0) for c in choice) for x in (a, b)):
+                found.append(f"{text} of {key}: {a!r}, Spark {b!r}")
     return found
 
 
@@ -159,8 +200,11 @@ def test_spark_gives_the_same(spark: SparkSession) -> None:
 
 @pytest.mark.fuzz
 def test_spark_gives_the_same_for_random_groups(spark: SparkSession, tried: Any) -> None:
-    dice = random.Random(20)
-    pool = {c: [v for g in GROUPS.values() for v in g.get(c, [])] for c in ("t", "i", "x", "y", "m", "s", "ok")}
+    dice = random.Random(int(os.environ.get("PENSTOCK_SEED", "20")))
+    # Without the widest numbers: whether a sum raises on its way depends on the order, here and there.
+    pool = {
+        c: [v for g in GROUPS.values() for v in g.get(c, [])] for c in EVENTS.names if c not in ("ts", "k", "l", "w")
+    }
     groups = {
         f"g{n}": {c: [dice.choice([*values, None]) for _ in range(dice.randint(0, 6))] for c, values in pool.items()}
         for n in range(40)
