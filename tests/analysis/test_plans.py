@@ -11,7 +11,7 @@ from penstock.plan.operator import Operator
 
 
 def kinds(of: type[Operator] = Operator) -> set[type[Operator]]:
-    found = {k for k in of.__subclasses__() if k.__module__.startswith("penstock.")}
+    found = {k for k in of.__subclasses__() if k.__module__.startswith("penstock.operators.")}
     # Joined is what two joins have in common, and nothing by itself.
     return found.union(*(kinds(k) for k in found)) - {Joined}
 
