@@ -250,7 +250,7 @@ def test_an_odd_argument_of_start_is_refused_with_words(
 
 
 def test_several_sinks_are_told_how_to() -> None:
-    with pytest.raises(ps.UserError, match=r"one sink, not 2.*ps.deliver"):
+    with pytest.raises(ps.UserError, match=r"one sink, not 2.*ps.start"):
         S.start([ps.memory(), ps.console()])  # type: ignore[arg-type]
 
 

@@ -48,7 +48,7 @@ from penstock.engine.tasks.keep import combined
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.engine.tasks.task import Job, Merge, Report
 from penstock.engine.unread import Unread, check_unread
-from penstock.errors import PenstockError, UnreadableError, UserError
+from penstock.errors import CheckpointError, PenstockError, UnreadableError, UserError
 from penstock.feedback.answers import marked, refuse, store_answers
 from penstock.feedback.listening import Listening
 from penstock.kernels.release import Laziness
@@ -193,6 +193,8 @@ class Driver:
         if self.bounded:
             for reader in self.readers.values():
                 reader.fix()
+        # Now that nothing is left that has to be done as it was.
+        self.checkpoint.adopt(self.plan)
         self.sweep()
 
     def _take_up_plans(self) -> None:
@@ -206,6 +208,13 @@ class Driver:
         while (plan := self.checkpoint.plan_of(epoch)) is not None:
             splits = [Split.from_json(s) for splits in plan.splits.values() for s in splits]
             if self.unread.stands_in(splits) and not self.checkpoint.has_record(epoch):
+                break
+            if plan.plan != self.plan.fingerprint:
+                if self.checkpoint.has_record(epoch):
+                    raise CheckpointError(
+                        f"epoch {epoch} has to be run again as it was, and the query was changed since",
+                        hint="start the query once as it was before, then the changed one",
+                    )
                 break
             changed = changed_file(splits)
             if changed is not None and not self.checkpoint.has_record(epoch):
