@@ -264,3 +264,35 @@ def test_a_query_file_may_have_several(tmp_path: Path) -> None:
         file.write_text(head + text)
         with pytest.raises(UserError, match=said):
             load(str(file))
+
+
+def test_the_command_line_runs_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from penstock.portal import cli
+
+    feed(tmp_path)
+    monkeypatch.setattr("penstock.engine.spark.session.spark_session", lambda *a, **k: local_session())
+    file = tmp_path / "both.py"
+    file.write_text(
+        "import penstock as ps\n"
+        "cars = ps.stream('cars', 'minute int, segment int, speed int', time='minute').disorder(0).ends()\n"
+        f"slow = cars.read_parquet('{tmp_path}/in', order='name').where('speed > 2')\n"
+        f"queries = [slow.to(ps.parquet('{tmp_path}/out0')),\n"
+        f"           slow.window(2).group_by('segment').agg(n='count(*)').to(ps.parquet('{tmp_path}/out1'))]\n"
+    )
+    run = CliRunner()
+    refused = run.invoke(cli.app, ["run", str(file), "--trigger", "available_now"])
+    assert refused.exit_code == 2 and "no checkpoint is named" in refused.output
+    kept = ["--checkpoint", str(tmp_path / "ck")]
+    done = run.invoke(cli.app, ["run", str(file), "--trigger", "available_now", *kept])
+    assert done.exit_code == 0, done.output
+    assert [rows(tmp_path / f"out{k}") for k in range(2)] == expected(tmp_path)[:2]
+    told = run.invoke(cli.app, ["feedback", str(tmp_path / "ck"), "not [*, 1, *]"])
+    assert told.exit_code == 2 and "2 results" in told.output and "to='sink-1'" in told.output
+    told = run.invoke(cli.app, ["feedback", str(tmp_path / "ck"), "not [*, 1, *]", "--to", "sink-2"])
+    assert told.exit_code == 0 and "left for aggregate-1" in told.output
+    shown = run.invoke(cli.app, ["explain", str(file)])
+    assert shown.exit_code == 0 and "sink-2: ps.parquet(" in shown.output
+    for command in ("check", "trace"):
+        assert run.invoke(cli.app, [command, str(file)]).exit_code == 0

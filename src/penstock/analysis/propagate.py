@@ -89,7 +89,8 @@ class Propagation:
 
     def restore(self, stored: Mapping[str, Any]) -> None:
         for node_id, record in stored.items():
-            self.behaviours[node_id].restore(record)
+            if node_id in self.behaviours:  # Else the query was changed, and it is gone.
+                self.behaviours[node_id].restore(record)
 
 
 def _heard(plan: Plan) -> frozenset[str]:

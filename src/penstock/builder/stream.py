@@ -6,6 +6,7 @@ reported where it is made, with the nearest thing that exists. Calls never chang
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -27,6 +28,7 @@ from penstock.operators.map.operator import Map
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
+from penstock.operators.source.operator import Source
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.arguments import worded
@@ -41,6 +43,9 @@ from penstock.sql.carried import carried
 from penstock.sql.expression import Expression
 
 S = TypeVar("S", bound="Stream")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+#: What something else is called in a checkpoint.
+_RESERVED = ("dead", "units")
 
 
 @worded
@@ -296,6 +301,26 @@ class Stream(Declaring, Choosing):
     def agg(self, **aggregations: str) -> Self:
         """Aggregate everything, or each window: `agg(n="count(*)")`."""
         return Grouped(self, ()).agg(**aggregations)
+
+    def named(self, name: str) -> Self:
+        """Call the operator that was added last by a name, in texts, in `to=` and where its state is kept.
+
+        >>> from penstock.operators.source.operator import Source
+        >>> cars = Stream(Source((), Schema.parse("ts int, speed int", "ts"), name="cars"))
+        >>> print(cars.where("speed < 40").named("slow").explain())
+        slow: speed < 40
+           │  → (ts int, speed int)
+           └─ source:cars: ...
+                 → (ts int, speed int)
+        """
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+            raise UserError(f"named({name!r}) is not possible", hint="letters, digits, - and _, such as 'slow-cars'")
+        if isinstance(self.operator, Source):
+            raise UserError(
+                f"named('{name}'): this is the stream '{self.operator.name}', which has a name",
+                hint=f"ps.stream('{name}', …), or name what is made of it: .where(…).named('{name}')",
+            )
+        return replace(self, operator=replace(self.operator, label=name))
 
     # --- looking at it ------------------------------------------------------------------------------------------
 

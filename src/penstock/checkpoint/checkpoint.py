@@ -23,6 +23,7 @@ from typing import Any
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.generation import records_of
 from penstock.checkpoint.intact import Written
+from penstock.checkpoint.known_query import KnownQuery
 from penstock.checkpoint.names import (
     RECORD,
     SNAPSHOT,
@@ -39,9 +40,9 @@ from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.checkpoint.use import Statistics, Use, Uses, statistics
 from penstock.errors import CheckpointError
 from penstock.plan.plan import Plan
-from penstock.version import __version__
 
-FORMAT = 3
+#: 4: operators are described with their kinds, and found again if the query was changed; sinks are known by name.
+FORMAT = 4
 KEEP = 3
 SNAPSHOT_EVERY = 32
 
@@ -159,43 +160,30 @@ class Checkpoint:
         """Check that this checkpoint fits the plan, or make a new one. Returns its number of buckets."""
         known = self.check(plan)
         if known is None:
-            body = {"format": FORMAT, "version": __version__, "buckets": buckets, "plan": plan.describe()}
-            self.records.write("meta.json", seal(body))
+            self._query.write(plan, {"buckets": buckets})
         return buckets if known is None else known
 
     def check(self, plan: Plan) -> int | None:
         """Refuse a checkpoint that does not fit the plan, and change nothing. Its buckets, or None if it is new."""
-        fresh = self.is_fresh
-        if not self.records.exists("meta.json"):
-            if fresh:
-                return None
-            raise CheckpointError(
-                f"checkpoint '{self.storage.url}' has epochs but no meta.json",
-                hint="restore meta.json from a backup, or start with an empty checkpoint folder",
-            )
-        try:
-            meta = unseal(self.records.read("meta.json"), f"{self.storage.url}/meta.json")
-            if not isinstance(meta, dict) or not {"format", "version", "buckets", "plan"} <= meta.keys():
-                raise CheckpointError(f"{self.storage.url}/meta.json is not the record of a query")
-        except CheckpointError as error:
-            if fresh:
-                return None  # Torn while the checkpoint was made: nothing has happened yet.
-            raise CheckpointError(
-                error.message, hint="restore meta.json from a backup; nothing has been changed"
-            ) from None
-        if meta["format"] != FORMAT:
-            raise CheckpointError(
-                f"checkpoint '{self.storage.url}' has format {meta['format']} (Penstock {meta['version']}); "
-                f"this is Penstock {__version__}, which reads format {FORMAT}",
-                hint="run it with that version, or start with a new checkpoint folder",
-            )
-        if lines := plan.differences(meta["plan"]):
-            shown = "; ".join(lines[:3]) + (f"; and {len(lines) - 3} more" if len(lines) > 3 else "")
-            raise CheckpointError(
-                f"checkpoint '{self.storage.url}' belongs to another query: {shown}",
-                hint="use a new checkpoint folder for the changed query, or undo the change",
-            )
-        return int(meta["buckets"])
+        known = self._query.read(fresh=self.is_fresh)
+        self._query.fit(plan, known)
+        return None if known is None else int(known["buckets"])
+
+    def refitted(self, plan: Plan) -> Plan:
+        """The plan with the ids that this checkpoint knows its operators and sinks by."""
+        return self._query.refitted(plan, self._query.read(fresh=self.is_fresh))
+
+    def adopt(self, plan: Plan) -> None:
+        """From now on the checkpoint is that of a plan which was changed, and fits nevertheless."""
+        known = self._query.read(fresh=self.is_fresh)
+        found = self._query.fit(plan, known)
+        if known is not None:
+            self._query.write(plan, known)
+        self.warnings.extend(f"the query was changed: {remark}" for remark in found.remarks)
+
+    @property
+    def _query(self) -> KnownQuery:
+        return KnownQuery(self.storage, self.records, FORMAT)
 
     @property
     def is_fresh(self) -> bool:

@@ -75,9 +75,12 @@ def reserve(plan: Plan, *, checkpoint: str | None, dead_letters: str | None, set
         _make(storage, settings.checkpoint_mode)
         lock.acquire()
         refuse_links(storage)
+        records = Checkpoint(storage, lock.records)
+        plan = records.refitted(plan)
+        sinks = {n.id: n.operator.target for n in plan.sinks if isinstance(n.operator, Sink)}
+        targets = {**{i: t.bind(i, storage) for i, t in sinks.items()}, "dead": targets["dead"]}
         for each in targets.values():
             each.records = lock.records
-        records = Checkpoint(storage, lock.records)
         records.check(plan)  # Before any folder is claimed in its name.
         _look_at_sources(plan)
         identity = _identity(storage)

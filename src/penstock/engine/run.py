@@ -106,9 +106,10 @@ class Run(Talking):
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._letters: pa.Table | None = None
-        self._plan = plan
-        self._watch = watching(plan)
         self._held = reserve(plan, checkpoint=checkpoint, dead_letters=dead_letters, settings=settings)
+        # Under the names that its checkpoint has for operators and sinks.
+        self._plan = plan = self._held.plan
+        self._watch = watching(plan)
         self._targets, storage = self._held.targets, self._held.storage
         self.checkpoint = storage
         self._inboxes: list[Any] = []

@@ -161,7 +161,7 @@ class Consumer:
         if (refused := refusal(self._storage, receipt.id)) is not None:
             raise refused
         order = {node: k for k, node in enumerate(self.operators)}
-        return tuple(sorted(self.talk().way(CLIENT, receipt.text), key=lambda s: order[s.node]))
+        return tuple(sorted(self.talk().way(CLIENT, receipt.text), key=lambda s: order.get(s.node, len(order))))
 
     def withdraw(self, receipt: Receipt) -> None:
         """Take a message back, if no epoch has taken it up."""
@@ -197,6 +197,7 @@ class Consumer:
         return tuple(
             Guard(place, Pattern.from_json(r["pattern"], self._schemas[speaker(place)]), r["since"], r["pinned"])
             for place, records in sorted(places.items())
+            if place.partition("#")[0].removesuffix(":groups") in self._schemas  # Else it is gone with its operator.
             for r in records
         )
 

@@ -124,6 +124,10 @@ class Guards:
                         del places[place]
         return changed
 
+    def _is_there(self, place: str) -> bool:
+        """Whether the operator of a place is still part of the query, which may have been changed."""
+        return place.rpartition("#")[0 if "#" in place else 2].removesuffix(":groups") in self.nodes
+
     def _speaker(self, place: str) -> str:
         """The operator behind which the events of a place are."""
         if "#" in place:
@@ -214,16 +218,22 @@ class Guards:
             return made
 
         def read(places: Mapping[str, Any], schema: Any) -> Places:
-            return {p: tuple(Record.from_json(r, schema(p)) for r in records) for p, records in places.items()}
+            there = {p: records for p, records in places.items() if made._is_there(p)}
+            return {p: tuple(Record.from_json(r, schema(p)) for r in records) for p, records in there.items()}
 
         made.epoch = stored["epoch"]
         made.places = read(stored["places"], made.schema)
         made.fresh = {
             place: tuple(Pattern.from_json(p, made.schema(place)) for p in patterns)
             for place, patterns in stored["fresh"].items()
+            if made._is_there(place)
         }
         made.prefers = read(stored["prefers"], lambda p: made.nodes[made._wisher(p)].operator.schema)
-        made.heard = {n: read(p, lambda _, n=n: made.nodes[n].operator.schema) for n, p in stored["heard"].items()}
+        made.heard = {
+            n: read(p, lambda _, n=n: made.nodes[n].operator.schema)
+            for n, p in stored["heard"].items()
+            if made._is_there(n)
+        }
         made.trail = Trail.from_json(stored.get("trail", ()))
         return made
 

@@ -184,6 +184,8 @@ class Listening:
         return True
 
     def _take(self, issued: Issued) -> None:
+        if issued["node"] not in self.nodes:
+            return  # The query was changed since.
         node = self.nodes[issued["node"]]
         port = issued["port"]
         if port >= 0 and not node.operator.switches.propagate:

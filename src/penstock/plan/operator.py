@@ -27,6 +27,8 @@ class Operator:
     inputs: tuple[Operator, ...]
     schema: Schema
     switches: Switches = field(default=Switches(), kw_only=True)
+    #: The name that a user has given it; it is its id then.
+    label: str = field(default="", kw_only=True)
 
     role: ClassVar[Role] = "inner"
 

@@ -1,14 +1,15 @@
 """A plan: the operators of one query as a graph with stable ids, and its drawings.
 
-Ids come from the shape of the query alone (kind and number in topological order), so the same program gives the
-same ids in every run: state, settings and metrics are filed under them.
+An id is the name that an operator was given (`named`), or else its kind and a number in topological order, so the same
+program gives the same ids in every run: state, settings and metrics are filed under them. A checkpoint remembers them:
+operators of a query that was changed keep theirs (see `refit`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,11 @@ class Plan:
         ids: dict[int, str] = {}
         counts: dict[str, int] = {}
         names: set[str] = set()
+        labels = _labels(order)
         for operator in order:
+            if operator.label:
+                ids[id(operator)] = operator.label
+                continue
             if operator.role == "source":
                 name = str(getattr(operator, "name", ""))
                 if name in names:
@@ -79,7 +84,9 @@ class Plan:
                 ids[id(operator)] = f"source:{name}"
             else:
                 counts[operator.kind] = counts.get(operator.kind, 0) + 1
-                ids[id(operator)] = f"{operator.kind}-{counts[operator.kind]}"
+                while (counted := f"{operator.kind}-{counts[operator.kind]}") in labels:
+                    counts[operator.kind] += 1
+                ids[id(operator)] = counted
         return cls(tuple(Node(ids[id(o)], o, tuple(ids[id(i)] for i in o.inputs)) for o in order))
 
     def __iter__(self) -> Iterator[Node]:
@@ -117,6 +124,7 @@ class Plan:
         return {
             n.id: {
                 "inputs": list(n.inputs),
+                "kind": n.operator.kind,
                 "schema": str(n.operator.schema),
                 "definition": spec_of(n.operator).definition(n.operator),
                 **({"keeps": keeps} if (keeps := spec_of(n.operator).held(n.operator)) is not None else {}),
@@ -130,7 +138,7 @@ class Plan:
         text = json.dumps(self.describe(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def differences(self, described: dict[str, dict[str, Any]]) -> list[str]:
+    def differences(self, described: Mapping[str, Mapping[str, Any]]) -> list[str]:
         """How this plan differs from one described earlier, one line per difference."""
         mine = self.describe()
         lines = [f"{i} is new" for i in mine if i not in described]
@@ -141,3 +149,15 @@ class Plan:
                 if old != new:
                     lines.append(f"{node_id}: {part} was {old!r}, is {new!r}")
         return sorted(lines)
+
+
+def _labels(operators: Sequence[Operator]) -> set[str]:
+    """The names that operators were given."""
+    found: set[str] = set()
+    for operator in operators:
+        if operator.label in found:
+            raise UserError(
+                f"two operators are named '{operator.label}'", hint="give each its own name, or use one stream twice"
+            )
+        found |= {operator.label} if operator.label else set()
+    return found

@@ -17,6 +17,7 @@ from penstock.feedback.receipt import Guard
 from penstock.feedback.talk import Talk
 from penstock.feedback.trail import CLIENT, Stop
 from penstock.plan.drawing import Box, draw
+from penstock.plan.refit import refitted
 from penstock.portal.feedback import account, deed, headline
 from penstock.portal.savings import Savings
 from penstock.portal.script import Script, load
@@ -53,7 +54,7 @@ def _described(consumer: Consumer) -> dict[str, Box]:
 
 
 def _of_query(consumer: Consumer, script: Script, plain: bool) -> dict[str, Box]:
-    plan = script.query.plan
+    plan = refitted(script.query.plan, consumer.description, {})
     if lines := plan.differences({i: dict(o) for i, o in consumer.description.items()}):
         more = f"; and {len(lines) - 1} more" if len(lines) > 1 else ""
         raise UserError(

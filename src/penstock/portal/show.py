@@ -144,7 +144,7 @@ class Snapshot:
 
     def tables(self) -> dict[str, pa.Table]:
         """The live rows of every operator's state, by operator id; of a join by `join-1#0` and `join-1#1`."""
-        found: dict[str, list[pa.Table]] = {i: [] for i in self.plan if i.startswith("aggregate")}
+        found: dict[str, list[pa.Table]] = {i: [] for i, o in self.plan.items() if o["kind"] == "aggregate"}
         for key, runs in sorted(self.manifest.units.items()):
             rows = (live_rows(read_run(self.storage, key, r), read_marks(self.storage, key, r)) for r in runs)
             found.setdefault(key.operator, []).extend(rows)

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from penstock.builder.combine import join_operator
 from penstock.kernels import index, release
 from penstock.kernels.index import HASH
-from penstock.kernels.release import Laziness
-from penstock.kernels.stateful import DEAD, Answer, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Held, Laziness, Orders, Step
 from penstock.operators.join.kernel import JoinKernel
 from penstock.operators.join.operator import KINDS, Join
 from penstock.operators.source.operator import Source

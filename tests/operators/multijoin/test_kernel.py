@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import index, release
-from penstock.kernels.release import Laziness
-from penstock.kernels.stateful import Held, Orders, Step
+from penstock.kernels.stateful import Held, Laziness, Orders, Step
 from penstock.operators.join.operator import Taken
 from penstock.operators.multijoin.kernel import MultiJoinKernel
 from penstock.operators.multijoin.operator import MultiJoin

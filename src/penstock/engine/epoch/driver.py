@@ -6,91 +6,59 @@
     merge n   Spark: fold parcels into state, close groups, write results
     commit n  one record makes all of it true; then results are published
 
+Each has a module: `planning`, `submitting`, `punctuate`, `committing`; and `recovering` for what comes after a crash.
 Scanning needs no state, so the scan of epoch n+1 runs while epoch n merges.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.analysis.propagate import Propagation, cut_dependent
-from penstock.checkpoint.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest, named_by
+from penstock.checkpoint.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan, Manifest
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError
-from penstock.checkpoint.runs import apply, run_names
-from penstock.checkpoint.use import used
 from penstock.engine.clock import Clock
+from penstock.engine.epoch.begun import Begun, Places
+from penstock.engine.epoch.committing import commit, own_report
 from penstock.engine.epoch.compactor import Compactor
-from penstock.engine.epoch.fall_back import can_fall_back, usable
+from penstock.engine.epoch.planning import choose
 from penstock.engine.epoch.punctuate import Standing, punctuate
+from penstock.engine.epoch.recovering import can_mend, recover, sweep
 from penstock.engine.epoch.rehearse import rehearse
+from penstock.engine.epoch.submitting import submit
 from penstock.engine.epoch.violation import raise_errors
-from penstock.engine.inverted_tables import Inverted, read_after_all
+from penstock.engine.inverted_tables import Inverted
 from penstock.engine.progress import Progress
 from penstock.engine.settings import Settings
 from penstock.engine.sink.target import BoundTarget
-from penstock.engine.source.frontier import PromiseState, count_spared, plan_tasks, tell_spared
-from penstock.engine.source.inbox import InboxReader
-from penstock.engine.source.letter import UNREADABLE
+from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.listing import SourceReader, open_reader
-from penstock.engine.source.sameness import changed_file
 from penstock.engine.source.split import Split
-from penstock.engine.source.unreadable import passed_over_letters
 from penstock.engine.spark import jobs
 from penstock.engine.spark.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.tables import TableKeeper
-from penstock.engine.tally import added, progress, totals
 from penstock.engine.tasks.bucket import combined
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.engine.tasks.report import Report
-from penstock.engine.unread import Unread, check_unread
+from penstock.engine.unread import Unread
 from penstock.errors import PenstockError, UnreadableError, UserError
 from penstock.feedback.answers import marked, refuse, store_answers
 from penstock.feedback.listening import Listening
-from penstock.kernels.stateful import Laziness, Merging
+from penstock.kernels.stateful import Merging
 from penstock.operators.lookup.operator import tables_of
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.plan.plan import Plan
-from penstock.plan.promise import EndOfSource
 
 if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
-    from pyspark import RDD
     from pyspark.sql import SparkSession
-
-#: Starting a task costs about as much as reading this many bytes.
-SMALLEST_TASK = 1 << 20
-#: State of so many rows is closed by one task as fast as by several.
-SMALL_STATE = 200_000
-
-
-Places = dict[str, tuple[Pattern, ...]]
-
-
-@dataclass
-class Begun:
-    """An epoch under way: planned, and being scanned."""
-
-    plan: EpochPlan
-    positions: dict[str, dict[str, Any]]
-    snapshots: dict[str, dict[str, Any]] | None
-    began: float
-    #: What is to be dropped, place by place, without what cannot be in the files; None: all that guards say.
-    to_drop: Places | None = None
-    parcels: RDD[Any] | None = None
-    reports: Future[list[Report]] | None = None
-    job: Job | None = None
-    assignments: list[str] = field(default_factory=list)
-    spared: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    saved: dict[str, int] = field(default_factory=dict)
-    unreadable: list[Split] = field(default_factory=list)
 
 
 class Driver:
@@ -121,7 +89,7 @@ class Driver:
         #: Sources that get on as if they read what they skip: where streams are paced, who skips would overtake others.
         self.steady = cut_dependent(plan)
         self.buckets = 1
-        self._scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
+        self.scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
         # The others compact their own runs as they go: their marks would outrun a compaction.
         merging = frozenset(i for i, k in self.pipeline.keepers.items() if isinstance(k.kernel, Merging))
         self.compactor = Compactor(spark, merging, settings.compact_above)
@@ -159,8 +127,8 @@ class Driver:
         written = self.checkpoint.storage, self.checkpoint.warnings, self.checkpoint.records
         self.feedback = Listening(self.plan, *written)
         self.planned = 0
-        self._only_heard = False
-        self._to_drop: Places = {}
+        self.only_heard = False
+        self.to_drop: Places = {}
         self.stored: dict[int, EpochPlan] = {}
         self._trouble = None
 
@@ -171,74 +139,11 @@ class Driver:
 
         If something that it names is `damaged`, or found to be, go to the one before it and run its epoch again.
         """
-        wanted = self.settings.buckets or self.spark.sparkContext.defaultParallelism
-        self.buckets = self.checkpoint.open(self.plan, max(1, wanted))
-        newest = self.checkpoint.latest()
-        found = None if newest is None else usable(self.checkpoint, self.targets, newest, damaged)
-        if found is not None and found.epoch:
-            self.manifest = found
-            snapshot = self.checkpoint.snapshot(found.snapshot)
-            self.deltas = {i: list(found.deltas.get(i, [])) for i in self.sources}
-            for node_id, reader in self.readers.items():
-                reader.restore(snapshot.get(node_id), self.deltas[node_id])
-            for node_id, stored in found.promises.items():
-                self.promises[node_id] = PromiseState.from_json(self.sources[node_id], stored)
-            self.propagation.restore(found.punctuation.get("unions", {}))
-            self.floors = self.propagation.floors
-            self.closed = dict(found.punctuation.get("closed", {}))
-            if (done := self.checkpoint.plan_of(found.epoch)) is not None:
-                self.table_keeper.restore(done.tables)
-            self.feedback.restore(found.control, found.feedback, found.epoch)
-            if found is newest:
-                self._publish(found)
-        self.planned = self.manifest.epoch
-        self._take_up_plans()
-        if self.bounded:
-            for reader in self.readers.values():
-                reader.fix()
-        self.sweep()
-
-    def _take_up_plans(self) -> None:
-        """Epochs that were planned and did not happen are run as planned.
-
-        Only input that was never read decides whether a plan still holds, so one whose files have changed since is
-        made anew, and with it those after it. Not so if the epoch has a manifest, though a damaged one: its results
-        may have been delivered.
-        """
-        epoch = self.manifest.epoch + 1
-        while (plan := self.checkpoint.plan_of(epoch)) is not None:
-            splits = [Split.from_json(s) for splits in plan.splits.values() for s in splits]
-            if self.unread.stands_in(splits) and not self.checkpoint.has_record(epoch):
-                break
-            changed = changed_file(splits)
-            if changed is not None and not self.checkpoint.has_record(epoch):
-                self.checkpoint.warnings.append(f"'{changed}' changed after epoch {epoch} was planned: planned anew")
-                break
-            self.stored[epoch] = plan
-            epoch += 1
-        self.feedback.give_back(self.checkpoint.plans_after(epoch - 1))
-        self.checkpoint.forget_plans(epoch - 1)
-        if self.stored:
-            self.feedback.take_up(self.stored[epoch - 1].control, self.manifest.epoch)
+        recover(self, damaged)
 
     def sweep(self) -> list[str]:
         """Delete orphans: what crashed epochs left behind. Returns their names."""
-        keep = named_by(self.manifest)
-        # The manifest before stays usable, should this one be damaged: what only it needs goes after the next commit.
-        before = self.checkpoint.before(self.manifest)
-        spare = named_by(before) - keep if before is not None else set()
-        self.feedback.sweep(before.control if before is not None else self.manifest.control)
-        orphans = self.checkpoint.sweep(keep | spare, self.manifest)
-        if self.tables:
-            orphans += self._sweep_tables()
-        for target in self.targets.values():
-            orphans += target.sweep(keep, self.manifest.epoch, self.checkpoint.guard)
-        self.gone = sorted(n for n in spare if n.startswith(("state/", "results/")))
-        return orphans
-
-    def _sweep_tables(self) -> list[str]:
-        named = self.checkpoint.tables_named()
-        return self.table_keeper.sweep(self.checkpoint.storage, named, self.checkpoint.guard)
+        return sweep(self)
 
     # --- one epoch ----------------------------------------------------------------------------------------------
 
@@ -254,17 +159,10 @@ class Driver:
                 self._start_over()
             except DamagedError as error:
                 # Once only: a disk that damages everything should be told of.
-                if self.manifest.epoch in self._redone or not self._can_mend(error):
+                if self.manifest.epoch in self._redone or not can_mend(self, error):
                     raise
                 self._redone.add(self.manifest.epoch)
                 self._start_over(None if error.name.startswith("tables/") else error)
-
-    def _can_mend(self, error: DamagedError) -> bool:
-        """Whether a damaged file can be had again: a table is read anew, a run comes out of its epoch once more."""
-        if error.name.startswith("tables/"):
-            return self.table_keeper.mend(self.checkpoint.storage, error.name)
-        named = run_names(self.manifest.units)
-        return error.name in named and can_fall_back(self.checkpoint, self.manifest, error.name)
 
     def _start_over(self, damaged: DamagedError | None = None) -> None:
         self._settle()
@@ -307,10 +205,10 @@ class Driver:
             for node_id, splits in plan.splits.items():
                 self.readers[node_id].advance([Split.from_json(s) for s in splits])
         else:
-            chosen = self._choose(epoch)
+            chosen = choose(self, epoch)
             if chosen is None:
                 return None
-            to_drop = self._to_drop
+            to_drop = self.to_drop
             plan = replace(chosen, heard=self.feedback.to_write())
             self.checkpoint.write_plan(plan)
             self.feedback.planned()
@@ -318,112 +216,8 @@ class Driver:
         positions = {i: r.position() for i, r in self.readers.items()}
         snapshots = {i: r.snapshot() for i, r in self.readers.items()} if epoch % SNAPSHOT_EVERY == 0 else None
         begun = Begun(plan, positions, snapshots, began, to_drop)
-        self._submit(begun)
+        submit(self, begun)
         return begun
-
-    def _choose(self, epoch: int) -> EpochPlan | None:
-        parallelism = self.spark.sparkContext.defaultParallelism
-        splits: dict[str, list[dict[str, Any]]] = {}
-        # First, because it decides what need not be read. If there is nothing to do, the next plan is under it.
-        control, news = self.feedback.freeze(epoch)
-        guards = self.feedback.under(control)
-        before = self.inverted.tables(guards, self.bounded)
-        unwanted, preferred = self.inverted.patterns(guards, before or {}), guards.preferred
-        for node_id, reader in self.readers.items():
-            found = reader.plan(
-                self.settings.max_rows,
-                self.settings.max_bytes,
-                parallelism,
-                self.bounded,
-                guard=unwanted.get(node_id, ()),
-                prefer=preferred.get(node_id, ()),
-                steady=node_id in self.steady,
-            )
-            if found:
-                splits[node_id] = [s.to_json() for s in found]
-            if reader.concerned is not None:
-                unwanted[node_id] = reader.concerned
-        ends: list[str] = []
-        if self.bounded:
-            over = self.manifest.ended
-            ends = [i for i, r in self.readers.items() if i not in over and self._says_when_over(i) and r.exhausted]
-        self.checkpoint.warnings.extend(self.unread.hear(self.readers))
-        if not splits and not ends and not self.propagation.pending:
-            # What a consumer says is worth an epoch of its own. But who says something after every epoch would keep a
-            # run that ends by itself from ending.
-            if not news or (self.bounded and self._only_heard):
-                if self.bounded:
-                    check_unread(self.readers)
-                return None
-            self._only_heard = True
-        else:
-            self._only_heard = False
-        # Partitions that are there but not read yet hold the frontier back, so they belong to what decides an epoch.
-        partitions = {i: list(r.partitions) for i, r in self.readers.items()}
-        # After the files were listed, so that events see what was written to a table before them.
-        tables = self.table_keeper.refresh(self.checkpoint.storage, self.bounded)
-        if before is not None and before != tables:
-            unwanted, splits = self.inverted.patterns(guards, tables), read_after_all(splits)
-        self._to_drop = {place: patterns for place, patterns in unwanted.items() if patterns}
-        return EpochPlan(epoch, splits, ends, control, self.plan.fingerprint, partitions, tables, self.floors)
-
-    def _says_when_over(self, source: str) -> bool:
-        return any(isinstance(p, EndOfSource) for p in self.sources[source].promises)
-
-    def _submit(self, begun: Begun) -> None:
-        """Start the scan of an epoch in its own thread, unless it is so small that it goes with the merge."""
-        context = self.spark.sparkContext
-        records: list[str] = []
-        size = 0
-        for node_id, partitions in begun.plan.partitions.items():
-            self.promises[node_id].register(partitions)
-        # Sorted, as records are: a plan that is read back gives the same tasks in the same order.
-        for node_id, stored in sorted(begun.plan.splits.items()):
-            state = self.promises[node_id]
-            splits = [Split.from_json(s) for s in stored]
-            size += sum(s.bytes for s in splits)
-            begun.unreadable += [s for s in splits if s.unreadable]
-            begun.spared += [(node_id, told) for told in tell_spared(state.promises, splits)]
-            begun.saved = added([begun.saved, count_spared(self.sources[node_id].name, splits)])
-            for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
-                pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
-                records.append(json.dumps({"source": node_id, "splits": pairs}))
-        state_rows = sum(r.live for runs in self.manifest.units.values() for r in runs)
-        digest, blob = self.pipeline.blob
-        guards = self.feedback.under(begun.plan.control)
-        begun.assignments = records
-        begun.job = Job(
-            digest=digest,
-            blob=blob,
-            epoch=begun.plan.epoch,
-            buckets=self.buckets,
-            checkpoint=self.checkpoint.storage,
-            stagings={name: t.staging for name, t in self.targets.items()},
-            batch_rows=self.settings.batch_rows,
-            memory=self.settings.memory,
-            fault=self.settings.fault,
-            tables=begun.plan.tables,
-            laziness=Laziness(self.settings.rewrite_above, self.settings.merge_above),
-            guards=self.inverted.patterns(guards, begun.plan.tables) if begun.to_drop is None else begun.to_drop,
-            purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
-            sweeps=guards.sweeps,
-            preferred=guards.preferred,
-            floors=begun.plan.floors,
-            on_error=self.settings.on_error,
-            groups=self.buckets if self.pipeline.labours or size >= SMALLEST_TASK or state_rows >= SMALL_STATE else 1,
-            fused=bool(records) and self.pipeline.levels == 1 and size < self.settings.fuse_below,
-        )
-        if not records:
-            begun.reports = Future()
-            begun.reports.set_result([])
-        elif not begun.job.fused:
-            begun.reports = self._scanner.submit(self._scan, begun)
-
-    def _scan(self, begun: Begun) -> list[Report]:
-        assert begun.job is not None
-        context = self.spark.sparkContext
-        begun.parcels, found = jobs.scan_alone(context, begun.job, begun.assignments, self.pipeline.levels)
-        return found
 
     def _finish(self, begun: Begun) -> None:
         assert begun.job is not None
@@ -465,18 +259,9 @@ class Driver:
         now.propagation.saw(r.seen for r in merged)
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
         self.feedback.heard(begun.plan.epoch, [*scans, *merged], self.propagation, self.behind)
-        self._commit(begun, [*scans, *merged, self._own_report(begun)], scanned)
+        commit(self, begun, [*scans, *merged, own_report(self, begun)], scanned)
         if self.feedback.demands:
             self._answer_demands(begun.job)
-
-    def _own_report(self, begun: Begun) -> Report:
-        """What the plan of an epoch alone amounts to: rows spared, files passed over."""
-        report = Report("plan", saved=begun.saved)
-        if begun.unreadable:
-            letters, task = passed_over_letters(begun.unreadable), f"s{len(begun.assignments):03d}"
-            report.outputs.extend(self.targets["dead"].staging.write(letters, begun.plan.epoch, task))
-            report.dead = {UNREADABLE: letters.num_rows}
-        return report
 
     def _answer_demands(self, job: Job) -> None:
         """Partial results for those who cannot wait."""
@@ -510,80 +295,6 @@ class Driver:
             # Not tried again: readers may have moved on over splits that no plan names.
             self._trouble = error
 
-    # --- commit -------------------------------------------------------------------------------------------------
-
-    def _commit(self, begun: Begun, reports: Sequence[Report], scanned: float) -> None:
-        epoch = begun.plan.epoch
-        units = apply(self.manifest.units, [c for r in reports for c in r.changes])
-        units, wasted = self.compactor.take(units, self.closed)
-        outputs = tuple(o for r in reports for o in r.outputs)
-        for node_id, position in begun.positions.items():
-            self.deltas[node_id].append(position)
-        snapshot = self.manifest.snapshot
-        if begun.snapshots is not None:
-            self.checkpoint.write_snapshot(epoch, begun.snapshots)
-            self.deltas = {i: [] for i in self.sources}
-            snapshot = epoch
-        saved = added(self.feedback.logged(r.saved) for r in reports)
-        manifest = Manifest(
-            epoch=epoch,
-            units=units,
-            promises={i: s.to_json() for i, s in self.promises.items()},
-            punctuation={"unions": self.propagation.to_json(), "closed": self.closed},
-            snapshot=snapshot,
-            deltas={i: list(d) for i, d in self.deltas.items()},
-            outputs=outputs,
-            totals=totals(self.manifest.totals, reports, outputs, saved),
-            ended=(*self.manifest.ended, *begun.plan.ends),
-            control=begun.plan.control,
-            feedback=self.feedback.to_json(begun.plan.control),
-            uses=used(self.manifest.uses, [r.uses for r in reports], epoch, units),
-        )
-        self.checkpoint.write_commit(manifest)
-        before, self.manifest = self.manifest, manifest
-        self._publish(manifest)
-        self.checkpoint.retire(manifest, self.gone)
-        self.feedback.retire(before.control)
-        if begun.snapshots is not None:
-            self.checkpoint.retire_snapshots(epoch)
-            if self.tables:
-                self._sweep_tables()
-        staged = [o.staged for o in before.outputs if o.staged.startswith("results/")]
-        self.gone = [*sorted(run_names(before.units) - run_names(units)), *(r.name for r in wasted), *staged]
-        self._discard_inboxes(begun)
-        self.compactor.start(begun.job, manifest.units)
-        if self.listener is not None:
-            now = time.perf_counter()
-            names = {i: source.name for i, source in self.sources.items()}
-            self.listener(
-                progress(
-                    manifest,
-                    reports,
-                    self.promises,
-                    names,
-                    seconds=now - begun.began,
-                    scan_seconds=scanned - begun.began,
-                    merge_seconds=now - scanned,
-                    waiting=tuple(f"{n}: {why}" for r in self.readers.values() for n, why in r.waiting),
-                    saved=saved,
-                    guards=self.feedback.guards.size,
-                    told=self.feedback.told,
-                )
-            )
-
-    def _discard_inboxes(self, begun: Begun) -> None:
-        """Delete batches of Spark streams that lie before the epoch before: only it might have to be run again."""
-        for node_id, reader in self.readers.items():
-            if isinstance(reader, InboxReader):
-                reader.discard(self.read_before.get(node_id, ()))
-                self.read_before[node_id] = [Split.from_json(s) for s in begun.plan.splits.get(node_id, ())]
-
-    def _publish(self, manifest: Manifest) -> None:
-        self.checkpoint.guard()
-        for name, target in self.targets.items():
-            target.publish(manifest.epoch, [o for o in manifest.outputs if o.sink == name], self.spark)
-        reach("published")
-
     # --- end ----------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
@@ -596,10 +307,5 @@ class Driver:
     def close(self) -> None:
         """Finish what runs beside the epochs."""
         self._settle()
-        self._scanner.shutdown(wait=True)
+        self.scanner.shutdown(wait=True)
         self.compactor.close()
-
-
-def _tasks_for(splits: Sequence[Split], parallelism: int) -> int:
-    """As many tasks as cores, fewer when there is little to read."""
-    return max(1, min(parallelism, sum(s.bytes for s in splits) // SMALLEST_TASK))

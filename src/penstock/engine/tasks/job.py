@@ -13,6 +13,8 @@ from penstock.engine.tasks.pipeline import Pipeline
 from penstock.kernels.stateful import Laziness
 from penstock.pattern.pattern import Pattern
 
+#: Queries that a worker keeps ready.
+QUERIES = 8
 _pipelines: dict[str, Pipeline] = {}
 
 
@@ -48,8 +50,11 @@ class Job:
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""
-        if self.digest not in _pipelines:
-            _pipelines.clear()
-            _pipelines[self.digest] = pickle.loads(self.blob)
+        found = _pipelines.get(self.digest)
+        if found is None:
+            # Queries of one session share workers, and threads of one process may be in here at once.
+            if len(_pipelines) >= QUERIES:
+                _pipelines.clear()
+            found = _pipelines[self.digest] = pickle.loads(self.blob)
         # Epochs may overlap in one process and have different tables.
-        return _pipelines[self.digest].in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.floors)
+        return found.in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.floors)
