@@ -21,6 +21,8 @@ from penstock.errors import OverflowingError, UserError
 from penstock.kernels.duck import query
 from penstock.operators.aggregate.doomed import doomed_groups
 from penstock.operators.aggregate.kernel import AggregateKernel
+from penstock.operators.count_aggregate.kernel import CountGroups
+from penstock.operators.landmark_aggregate.kernel import LandmarkGroups
 from penstock.operators.window.kernel import bucket_sql
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import at_most, equal, greater
@@ -283,7 +285,7 @@ def test_close_takes_what_is_described_and_leaves_the_rest() -> None:
 def test_landmark_windows_grow(events: list[tuple[int, str, int]], steps: list[int]) -> None:
     s = Schema.parse("t int, k string, v int", time="t")
     window = Window.landmark(5).resolve(s)
-    k = AggregateKernel(s, ["k"], [Aggregation.parse("total", "sum(v)", s)], window)
+    k = LandmarkGroups(s, ["k"], [Aggregation.parse("total", "sum(v)", s)], window)
     t, key, v = zip(*events) if events else ((), (), ())
     state = k.partial(pa.table({"t": t, "k": key, "v": v}, schema=s.arrow))
     since, got = None, []
@@ -309,7 +311,7 @@ def test_landmark_windows_grow(events: list[tuple[int, str, int]], steps: list[i
 )
 def test_windows_by_count(events: list[tuple[str | None, int]], size: int, slide: int, epoch: int) -> None:
     s = Schema.parse("k string, v int")
-    k = AggregateKernel(s, ["k"], [Aggregation.parse("total", "sum(v)", s)], Window.count(size, slide))
+    k = CountGroups(s, ["k"], [Aggregation.parse("total", "sum(v)", s)], Window.count(size, slide))
     positions, state, got = k.position_schema.empty_table(), k.partial_schema.empty_table(), []
     for i in range(0, len(events), epoch):
         key, v = zip(*events[i : i + epoch])
@@ -353,7 +355,7 @@ def test_some_answers_do_without_those_that_are_too_large_for_now() -> None:
 def test_landmark_windows_that_would_never_end_are_refused_by_name() -> None:
     s = Schema.parse("ts timestamp, v int", "ts")
     window = Window.landmark("1 us", on="ts").resolve(s)
-    k = AggregateKernel(s, [], [Aggregation.parse("n", "count(*)", s)], window)
+    k = LandmarkGroups(s, [], [Aggregation.parse("n", "count(*)", s)], window)
     events = pa.table({"ts": pa.array([0, 3_600_000_000], pa.timestamp("us")), "v": pa.array([1, 2], pa.int32())})
     with pytest.raises(UserError, match="3,600,000,000 landmark windows end at once"):
         k.landmark(k.partial(events), datetime(1970, 1, 1, 1))

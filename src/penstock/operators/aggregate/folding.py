@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
@@ -21,17 +21,19 @@ from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.pattern.schema import Schema
 
+K = TypeVar("K", bound=AggregateKernel)
+
 #: Windows per unit: enough that a query has few units, few enough that a unit is a useful thing to move or drop.
 UNIT_WINDOWS = 1024
 
 
-def grouping_kernel(operator: Aggregate, node_id: str) -> AggregateKernel:
+def grouping_kernel(operator: Aggregate, node_id: str, kind: type[K]) -> K:
     """What computes the groups of an aggregate: over windows, from the events that come to these."""
     (below,) = operator.inputs
     window = operator.window
     schema = below.schema if window is None else below.inputs[0].schema
     keys = tuple(k for k in operator.keys if window is None or k != window.label)
-    return AggregateKernel(schema, keys, operator.aggregations, window, operator_id=node_id)
+    return kind(schema, keys, operator.aggregations, window, operator_id=node_id)
 
 
 class GroupKernel(ABC):

@@ -10,25 +10,23 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import FailingError, OverflowingError, PenstockError, UserError
+from penstock.errors import FailingError, OverflowingError, PenstockError
 from penstock.kernels.duck import query, quote
 from penstock.kernels.failing import Failed, sound
 from penstock.operators.aggregate import exact_sum
 from penstock.operators.window import kernel as bucket
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Attribute, Schema
-from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow, Window, from_tick, to_tick
+from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow, Window
 from penstock.sql.aggregation import Aggregation, decompose
 from penstock.sql.fallible import Fallible
 
-#: So many landmark windows may end in one epoch: each has a result of every group.
-_PERIODS = 1_000_000
 _HINT = "cast the argument to decimal(38,0), as in sum(cast(x as decimal(38,0)))"
 
 
@@ -127,14 +125,14 @@ class AggregateKernel:
             number = f"{since} // {window.every} + 1"
             return self._labelled(self._grouped(rows, number), bucket.label_sql(window, '"__number"'))
         if isinstance(window, TimeWindow):
-            return self._windowed(input_sql, window, bucket.tick_sql(window))
+            return self.windowed(input_sql, window, bucket.tick_sql(window))
         return self._grouped(input_sql, None)
 
     def partial(self, events: pa.Table) -> pa.Table:
         """Partial rows of events, one per group."""
-        return self._partial_table(query(self.partial_sql("SELECT * FROM events"), events=events))
+        return self.partial_table(query(self.partial_sql("SELECT * FROM events"), events=events))
 
-    def _windowed(self, input_sql: str, window: TimeWindow | CountWindow, tick: str) -> str:
+    def windowed(self, input_sql: str, window: TimeWindow | CountWindow, tick: str) -> str:
         rows = input_sql
         if window.size < window.slide:
             rows = f"SELECT * FROM ({input_sql}) WHERE {bucket.member_sql(window, tick)}"
@@ -147,7 +145,7 @@ class AggregateKernel:
         expanded = f"SELECT {bucket.number_sql(window, pane_tick)} AS __number{columns} FROM ({panes})"
         # Panes of one window meet again here; the label is made afterwards, once per group.
         keys = "".join(f", {quote(k)}" for k in self.keys)
-        merged = f"SELECT __number{keys}{self._merges()} FROM ({expanded}) GROUP BY __number{keys}"
+        merged = f"SELECT __number{keys}{self.merging()} FROM ({expanded}) GROUP BY __number{keys}"
         return self._labelled(merged, label)
 
     def _grouped(self, rows: str, number: str | None) -> str:
@@ -181,19 +179,19 @@ class AggregateKernel:
 
     def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
         """One row per group from the partial rows of many tables."""
-        some = [self._partial_table(t) for t in tables if t.num_rows]
+        some = [self.partial_table(t) for t in tables if t.num_rows]
         if not some:
             return self.partial_schema.empty_table()
         by = ", ".join(quote(g) for g in self.grouping)
         group = f"GROUP BY {by}" if by else "HAVING count(*) > 0"
-        sql = f"SELECT {by}{self._merges(comma=bool(by))} FROM partials {group}"
-        return self._partial_table(query(sql, partials=pa.concat_tables(some)))
+        sql = f"SELECT {by}{self.merging(comma=bool(by))} FROM partials {group}"
+        return self.partial_table(query(sql, partials=pa.concat_tables(some)))
 
     def finalize(self, partials: pa.Table) -> pa.Table:
         """The answers of groups, each given by one partial row, in the same order."""
         if not partials.num_rows:
             return self.output_schema.arrow.empty_table()
-        partials = self._partial_table(partials)
+        partials = self.partial_table(partials)
         if (plain := self._as_they_are(partials, self.output_schema.names)) is not None:
             return plain
         resolved = self._resolve_sums(partials)
@@ -209,7 +207,7 @@ class AggregateKernel:
             resolved, failed = sound(resolved, [Fallible(texts[name], sql) for name, sql, _ in self.parts.finals])
             self.failed += [Failed(f.rows.select(list(self.grouping)), f.text, f.reasons) for f in failed]
             answer = query(sql, partials=resolved)
-        return _cast(answer, self.output_schema.arrow)
+        return cast(answer, self.output_schema.arrow)
 
     def values(self, partials: pa.Table, names: Sequence[str]) -> pa.Table:
         """The groups, each given by one partial row, with some of their answers.
@@ -217,13 +215,13 @@ class AggregateKernel:
         Of those that are not asked for, one may be too large for now, such as a sum that is to become less again.
         """
         wanted = [n for n in self.output_schema.names if n in names or n in self.grouping]
-        partials = self._partial_table(partials)
+        partials = self.partial_table(partials)
         if (plain := self._as_they_are(partials, wanted)) is not None:
             return plain
         finals = {name: f"{sql} AS {quote(name)}" for name, sql, _ in self.parts.finals}
         sql = f"SELECT {', '.join(finals.get(n, quote(n)) for n in wanted)} FROM partials"
         schema = pa.schema([self.output_schema.arrow.field(n) for n in wanted])
-        return _cast(query(sql, partials=partials), schema)
+        return cast(query(sql, partials=partials), schema)
 
     def _as_they_are(self, partials: pa.Table, names: Sequence[str]) -> pa.Table | None:
         """Answers that are nothing but columns of the partial rows, as counts and extremes are; None if one is not."""
@@ -246,86 +244,6 @@ class AggregateKernel:
                 mask = pc.or_(mask, closer.matches(partials))
         return self.finalize(partials.filter(mask)), partials.filter(pc.invert(mask))
 
-    def landmark(self, partials: pa.Table, upto: Any, since: Any = None) -> tuple[pa.Table, pa.Table]:
-        """Answers of the landmark windows that end in (since, upto], and the partial rows to carry on with.
-
-        A window holds all periods up to its end, so each group that exists by then answers in each window. The rows
-        carried on are one per group for all that has ended, and those of later periods.
-        """
-        window = self.window
-        assert isinstance(window, LandmarkWindow)
-        merged = self.merge([partials])
-        label = merged.column(window.label)
-        past, later = merged.filter(pc.less_equal(label, upto)), merged.filter(pc.greater(label, upto))
-        if not past.num_rows:
-            return self.output_schema.arrow.empty_table(), later
-        if since is None:  # Before the first period with an event there is no group to answer for.
-            first = to_tick(pc.min(past.column(window.label)).as_py(), window.unit)
-        else:
-            first = to_tick(since, window.unit) + window.every
-        last = window.end((to_tick(upto, window.unit) - window.origin) // window.every)
-        periods = range(first, last + 1, window.every)
-        if len(periods) > _PERIODS:
-            raise UserError(
-                f"{self.operator_id}: {len(periods):,} landmark windows end at once, from "
-                f"{from_tick(first, window.unit)} to {from_tick(last, window.unit)}",
-                hint=f"a longer period in window(landmark=…): at most {_PERIODS:,} of them fit between two epochs",
-            )
-        ends = pa.array([from_tick(t, window.unit) for t in periods], label.type)
-        ended = self._up_to(past, ends)
-        base = self._up_to(past, pa.array([from_tick(last, window.unit)], label.type))
-        return self.finalize(ended), pa.concat_tables([base, later])
-
-    def _up_to(self, partials: pa.Table, ends: pa.Array) -> pa.Table:
-        """For each end, the groups that exist by then, merged over all periods up to it."""
-        assert self.window is not None
-        label = quote(self.window.label)
-        keys = "".join(f", p.{quote(k)}" for k in self.keys)
-        sql = (
-            f"SELECT e.__end AS {label}{keys}{self._merges()} FROM partials p JOIN ends e ON p.{label} <= e.__end"
-            f" GROUP BY e.__end{keys}"
-        )
-        return self._partial_table(query(sql, partials=partials, ends=pa.table({"__end": ends})))
-
-    # Windows by count: positions of events need state.
-
-    @cached_property
-    def position_schema(self) -> pa.Schema:
-        """State of windows by count: how many events each group has had."""
-        return pa.schema([*((k, self.input_schema.type_of(k)) for k in self.keys), ("__next", pa.int64())])
-
-    def count_windows(self, events: pa.Table, positions: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Partial rows of events in order of arrival, and the new positions of the groups."""
-        window = self.window
-        assert isinstance(window, CountWindow)
-        numbered = events.append_column("__arrival", pa.array(np.arange(events.num_rows)))
-        same = " AND ".join(f"e.{quote(k)} IS NOT DISTINCT FROM s.{quote(k)}" for k in self.keys) or "TRUE"
-        over = f"PARTITION BY {', '.join(f'e.{quote(k)}' for k in self.keys)} " if self.keys else ""
-        position = f"row_number() OVER ({over}ORDER BY e.__arrival) - 1 + COALESCE(s.__next, 0)"
-        placed = f"SELECT e.*, {position} AS __position FROM events e LEFT JOIN positions s ON {same}"
-        partials = query(self._windowed(placed, window, '"__position"'), events=numbered, positions=positions)
-        keys = ", ".join(quote(k) for k in self.keys)
-        counted = (
-            f"SELECT {keys + ', ' if keys else ''}count(*) AS __next FROM events {f'GROUP BY {keys}' if keys else ''}"
-        )
-        both = f"SELECT * FROM positions UNION ALL {counted}"
-        group = f"GROUP BY {keys}" if keys else "HAVING sum(__next) > 0"
-        total = f"SELECT {keys + ', ' if keys else ''}CAST(sum(__next) AS BIGINT) AS __next FROM ({both}) {group}"
-        return self._partial_table(partials), _cast(
-            query(total, events=events, positions=positions), self.position_schema
-        )
-
-    def close_counted(self, partials: pa.Table, positions: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The answers of the windows by count that are full, and the partial rows of the others."""
-        window = self.window
-        assert isinstance(window, CountWindow)
-        same = " AND ".join(f"p.{quote(k)} IS NOT DISTINCT FROM s.{quote(k)}" for k in self.keys) or "TRUE"
-        full = f"COALESCE(p.{quote(window.label)} + {window.size} <= s.__next, FALSE)"
-        sql = f"SELECT p.*, {full} AS __full FROM partials p LEFT JOIN positions s ON {same}"
-        rows = query(sql, partials=partials, positions=positions)
-        mask, rows = rows.column("__full"), rows.drop_columns(["__full"])
-        return self.finalize(rows.filter(mask)), self._partial_table(rows.filter(pc.invert(mask)))
-
     # Inside.
 
     @cached_property
@@ -338,7 +256,7 @@ class AggregateKernel:
     def _state_columns(self) -> tuple[str, ...]:
         return tuple(self.partial_schema.names[len(self._group_fields) :])
 
-    def _merges(self, *, comma: bool = True) -> str:
+    def merging(self, *, comma: bool = True) -> str:
         merges = []
         for p in self.parts.partials:
             if p.is_float_sum:
@@ -348,8 +266,8 @@ class AggregateKernel:
                 merges.append(f"{p.merge_sql} AS {quote(p.column)}")
         return (", " if comma and merges else "") + ", ".join(merges)
 
-    def _partial_table(self, table: pa.Table) -> pa.Table:
-        table = _cast(table, self.partial_schema)
+    def partial_table(self, table: pa.Table) -> pa.Table:
+        table = cast(table, self.partial_schema)
         for p in self.parts.partials:
             table = exact_sum.compact(table, p.column) if p.is_float_sum else table
         return table
@@ -391,6 +309,6 @@ class AggregateKernel:
         return OverflowingError(f"{self.operator_id}: {text} AS {name} is too large: {detail}", hint=_HINT)
 
 
-def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The same rows in exactly this schema: engines differ in how they name the inside of lists."""
     return table if table.schema.equals(schema) else table.select(schema.names).cast(schema)

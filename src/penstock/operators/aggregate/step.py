@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.kernels.step import Keeping, Rows
 from penstock.operators.aggregate.folding import FoldingKernel, GroupKernel, grouping_kernel
+from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.window.kernel import members_sql
 from penstock.sql.fallible import Fallible
@@ -43,4 +44,4 @@ class GroupKeeping(Keeping):
 
 def step_of(operator: Aggregate, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    return GroupKeeping(FoldingKernel(grouping_kernel(operator, node_id)))
+    return GroupKeeping(FoldingKernel(grouping_kernel(operator, node_id, AggregateKernel)))

@@ -7,25 +7,71 @@ partial rows per bucket, and one of counts; both are rewritten when something ch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import FailingError
-from penstock.kernels.duck import to_the_letter
+from penstock.kernels.duck import query, quote, to_the_letter
 from penstock.kernels.fold import matching
 from penstock.kernels.stateful import Fresh, Held, Orders, Step
 from penstock.operators.aggregate.folding import GroupKernel
-from penstock.operators.aggregate.kernel import AggregateKernel
+from penstock.operators.aggregate.kernel import AggregateKernel, cast
+from penstock.plan.window import CountWindow
 
 #: Runs of partial rows, and of how many events each group has had.
 PARTIALS, POSITIONS = 0, 1
 
 
+class CountGroups(AggregateKernel):
+    """The aggregates of windows by count."""
+
+    @cached_property
+    def position_schema(self) -> pa.Schema:
+        """State of windows by count: how many events each group has had."""
+        return pa.schema([*((k, self.input_schema.type_of(k)) for k in self.keys), ("__next", pa.int64())])
+
+    def count_windows(self, events: pa.Table, positions: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Partial rows of events in order of arrival, and the new positions of the groups."""
+        window = self.window
+        assert isinstance(window, CountWindow)
+        numbered = events.append_column("__arrival", pa.array(np.arange(events.num_rows)))
+        same = " AND ".join(f"e.{quote(k)} IS NOT DISTINCT FROM s.{quote(k)}" for k in self.keys) or "TRUE"
+        over = f"PARTITION BY {', '.join(f'e.{quote(k)}' for k in self.keys)} " if self.keys else ""
+        position = f"row_number() OVER ({over}ORDER BY e.__arrival) - 1 + COALESCE(s.__next, 0)"
+        placed = f"SELECT e.*, {position} AS __position FROM events e LEFT JOIN positions s ON {same}"
+        partials = query(self.windowed(placed, window, '"__position"'), events=numbered, positions=positions)
+        keys = ", ".join(quote(k) for k in self.keys)
+        counted = (
+            f"SELECT {keys + ', ' if keys else ''}count(*) AS __next FROM events {f'GROUP BY {keys}' if keys else ''}"
+        )
+        both = f"SELECT * FROM positions UNION ALL {counted}"
+        group = f"GROUP BY {keys}" if keys else "HAVING sum(__next) > 0"
+        total = f"SELECT {keys + ', ' if keys else ''}CAST(sum(__next) AS BIGINT) AS __next FROM ({both}) {group}"
+        return self.partial_table(partials), cast(
+            query(total, events=events, positions=positions), self.position_schema
+        )
+
+    def close_counted(self, partials: pa.Table, positions: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The answers of the windows by count that are full, and the partial rows of the others."""
+        window = self.window
+        assert isinstance(window, CountWindow)
+        same = " AND ".join(f"p.{quote(k)} IS NOT DISTINCT FROM s.{quote(k)}" for k in self.keys) or "TRUE"
+        full = f"COALESCE(p.{quote(window.label)} + {window.size} <= s.__next, FALSE)"
+        sql = f"SELECT p.*, {full} AS __full FROM partials p LEFT JOIN positions s ON {same}"
+        rows = query(sql, partials=partials, positions=positions)
+        mask, rows = rows.column("__full"), rows.drop_columns(["__full"])
+        return self.finalize(rows.filter(mask)), self.partial_table(rows.filter(pc.invert(mask)))
+
+
 class CountKernel(GroupKernel):
     """One epoch of windows by count."""
 
-    def __init__(self, groups: AggregateKernel) -> None:
+    groups: CountGroups
+
+    def __init__(self, groups: CountGroups) -> None:
         super().__init__(groups, groups.keys)
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:

@@ -10,7 +10,7 @@ from penstock.kernels.duck import quote
 from penstock.kernels.step import Keeping, Rows
 from penstock.operators.aggregate.folding import grouping_kernel
 from penstock.operators.aggregate.step import GroupKeeping
-from penstock.operators.count_aggregate.kernel import CountKernel
+from penstock.operators.count_aggregate.kernel import CountGroups, CountKernel
 from penstock.operators.count_aggregate.operator import CountAggregate
 
 
@@ -34,4 +34,4 @@ class CountKeeping(GroupKeeping):
 
 def step_of(operator: CountAggregate, node_id: str) -> Keeping:
     """What tasks do: see `penstock.kernels.step`."""
-    return CountKeeping(CountKernel(grouping_kernel(operator, node_id)))
+    return CountKeeping(CountKernel(grouping_kernel(operator, node_id, CountGroups)))

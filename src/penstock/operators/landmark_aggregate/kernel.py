@@ -11,17 +11,69 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import UserError
+from penstock.kernels.duck import query, quote
 from penstock.kernels.stateful import Fresh, Held, Orders, Step
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.pattern.pattern import Pattern
 from penstock.plan.window import LandmarkWindow, from_tick, to_tick
 
+#: So many landmark windows may end in one epoch: each has a result of every group.
+_PERIODS = 1_000_000
+
+
+class LandmarkGroups(AggregateKernel):
+    """The aggregates of landmark windows."""
+
+    def landmark(self, partials: pa.Table, upto: Any, since: Any = None) -> tuple[pa.Table, pa.Table]:
+        """Answers of the landmark windows that end in (since, upto], and the partial rows to carry on with.
+
+        A window holds all periods up to its end, so each group that exists by then answers in each window. The rows
+        carried on are one per group for all that has ended, and those of later periods.
+        """
+        window = self.window
+        assert isinstance(window, LandmarkWindow)
+        merged = self.merge([partials])
+        label = merged.column(window.label)
+        past, later = merged.filter(pc.less_equal(label, upto)), merged.filter(pc.greater(label, upto))
+        if not past.num_rows:
+            return self.output_schema.arrow.empty_table(), later
+        if since is None:  # Before the first period with an event there is no group to answer for.
+            first = to_tick(pc.min(past.column(window.label)).as_py(), window.unit)
+        else:
+            first = to_tick(since, window.unit) + window.every
+        last = window.end((to_tick(upto, window.unit) - window.origin) // window.every)
+        periods = range(first, last + 1, window.every)
+        if len(periods) > _PERIODS:
+            raise UserError(
+                f"{self.operator_id}: {len(periods):,} landmark windows end at once, from "
+                f"{from_tick(first, window.unit)} to {from_tick(last, window.unit)}",
+                hint=f"a longer period in window(landmark=…): at most {_PERIODS:,} of them fit between two epochs",
+            )
+        ends = pa.array([from_tick(t, window.unit) for t in periods], label.type)
+        ended = self._up_to(past, ends)
+        base = self._up_to(past, pa.array([from_tick(last, window.unit)], label.type))
+        return self.finalize(ended), pa.concat_tables([base, later])
+
+    def _up_to(self, partials: pa.Table, ends: pa.Array) -> pa.Table:
+        """For each end, the groups that exist by then, merged over all periods up to it."""
+        assert self.window is not None
+        label = quote(self.window.label)
+        keys = "".join(f", p.{quote(k)}" for k in self.keys)
+        sql = (
+            f"SELECT e.__end AS {label}{keys}{self.merging()} FROM partials p JOIN ends e ON p.{label} <= e.__end"
+            f" GROUP BY e.__end{keys}"
+        )
+        return self.partial_table(query(sql, partials=partials, ends=pa.table({"__end": ends})))
+
 
 class LandmarkKernel(GroupKernel):
     """One epoch of landmark windows."""
 
-    def __init__(self, groups: AggregateKernel) -> None:
+    groups: LandmarkGroups
+
+    def __init__(self, groups: LandmarkGroups) -> None:
         # Windows end for all groups together, so all of them are in one bucket: when the stream is over, the last
         # window is that of the latest event of any group.
         super().__init__(groups, ())
