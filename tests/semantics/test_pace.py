@@ -166,8 +166,8 @@ def test_an_event_passes_if_it_is_near_enough_to_the_latest_of_the_epochs_before
         dropped += len(arrived) - len(passing)
         out = [row["n"] for row in found.epochs.get(number, ())]
         assert sorted(map(str, out)) == sorted(map(str, passing))
-        assert plan.floors == ({} if latest is None else {"pace-1": latest - bound})
-        floors += plan.floors.values()
+        assert plan.told == ({} if latest is None else {"pace-1": latest - bound})
+        floors += plan.told.values()
         latest = max((v for v in (latest, *arrived) if v is not None), default=None)
     assert floors == sorted(floors)
     assert len(s) + len(t) == len(found.rows) + dropped == len(found.rows) + len(found.letters)

@@ -74,7 +74,7 @@ class Propagation:
         return [(i, port, feedback) for i, b in self.behaviours.items() for port, feedback in b.issued()]
 
     @property
-    def floors(self) -> dict[str, Any]:
+    def told(self) -> dict[str, Any]:
         """What behaviours tell the tasks for the next epoch, by operator."""
         said = ((node_id, b.tell()) for node_id, b in self.behaviours.items())
         return {node_id: text for node_id, text in said if text is not None}

@@ -58,7 +58,7 @@ class EpochPlan:
     plan: str = ""
     partitions: dict[str, list[str]] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
-    floors: dict[str, int] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
     #: The version of the control log that it names, if no plan before it does.
     heard: dict[str, Any] = field(default_factory=dict)
 

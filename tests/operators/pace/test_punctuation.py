@@ -43,9 +43,9 @@ def after(p: Propagation, *seen: int, **said: str) -> list[str]:
 
 def test_a_pace_promises_what_it_will_not_let_pass_and_tells_every_input() -> None:
     p = Propagation(paced().plan)
-    assert (after(p), told(p), p.floors) == ([], [], {})
+    assert (after(p), told(p), p.told) == ([], [], {})
     assert after(p, 30, 25) == ["[< 20, *]"]
-    assert p.floors == {"pace-1": 20}
+    assert p.told == {"pace-1": 20}
     assert told(p) == [("pace-1", 0, "not [< 20, *]"), ("pace-1", 1, "not [*, < 20]")]
     assert (after(p, 28), told(p)) == ([], [])
     assert (after(p, 31), told(p)[0]) == (["[< 21, *]"], ("pace-1", 0, "not [< 21, *]"))
@@ -64,9 +64,9 @@ def test_what_a_merge_saw_counts_with_the_next_punctuation_which_need_not_wait_f
     after(p, 30)
     assert not p.pending
     p.saw([{"pace-1": 40}])
-    assert p.pending and p.floors == {"pace-1": 20}
+    assert p.pending and p.told == {"pace-1": 20}
     assert after(p) == ["[< 30, *]"]
-    assert not p.pending and p.floors == {"pace-1": 30}
+    assert not p.pending and p.told == {"pace-1": 30}
 
 
 def test_nobody_waits_for_a_promise_that_nobody_hears() -> None:
@@ -87,7 +87,7 @@ def test_floors_rise_with_the_latest_and_outlive_a_restart(epochs: list[list[int
         floor = due
         stored, p = p.to_json(), Propagation(p.plan)
         p.restore(stored)
-        assert p.floors == ({} if floor is None else {"pace-1": floor})
+        assert p.told == ({} if floor is None else {"pace-1": floor})
 
 
 def _feedback(floor: int | None) -> list[tuple[str, int, str]]:
@@ -120,7 +120,7 @@ def test_times_at_the_ends_of_their_types(kind: str, high: int, bound: int | str
     plan = stream("a", f"ts {kind}").pace(stream("b", f"ts {kind}"), bound=bound).plan
     p = Propagation(plan)
     assert after(p, high) == says
-    assert bool(p.floors) == bool(says)
+    assert bool(p.told) == bool(says)
 
 
 def test_switched_not_to_pass_on_a_pace_keeps_its_word_and_its_peace() -> None:

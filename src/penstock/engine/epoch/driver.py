@@ -119,7 +119,7 @@ class Driver:
         self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
         #: What operators that pace let pass in the next epoch: as it stood when this one was punctuated.
-        self.floors: dict[str, int] = {}
+        self.told: dict[str, Any] = {}
         self.closed: dict[str, int] = {}
         self.behind: dict[str, tuple[Pattern, ...]] = {}
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
@@ -244,7 +244,7 @@ class Driver:
         self.checkpoint.warnings.extend(self.clock.look(told, self.promises, begun.plan.splits))
         now = punctuate(self.pipeline, standing, scans)
         # The next scan starts from what this one has established.
-        self.promises, self.floors = now.promises, now.propagation.floors
+        self.promises, self.told = now.promises, now.propagation.told
         if begun.reports is not None:
             if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
                 self._look_ahead()

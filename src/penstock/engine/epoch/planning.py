@@ -58,7 +58,7 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
     if before is not None and before != tables:
         unwanted, splits = driver.inverted.patterns(guards, tables), read_after_all(splits)
     driver.to_drop = {place: patterns for place, patterns in unwanted.items() if patterns}
-    return EpochPlan(epoch, splits, ends, control, driver.plan.fingerprint, partitions, tables, driver.floors)
+    return EpochPlan(epoch, splits, ends, control, driver.plan.fingerprint, partitions, tables, driver.told)
 
 
 def _says_when_over(driver: Driver, source: str) -> bool:

@@ -36,7 +36,7 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
         for node_id, stored in found.promises.items():
             driver.promises[node_id] = PromiseState.from_json(driver.sources[node_id], stored)
         driver.propagation.restore(found.punctuation.get("unions", {}))
-        driver.floors = driver.propagation.floors
+        driver.told = driver.propagation.told
         driver.closed = dict(found.punctuation.get("closed", {}))
         if (done := driver.checkpoint.plan_of(found.epoch)) is not None:
             driver.table_keeper.restore(done.tables)

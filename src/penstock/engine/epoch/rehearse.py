@@ -49,7 +49,7 @@ def rehearse(driver: Driver, job: Job, asked: Sequence[tuple[str, Pattern]]) -> 
         orders = {**idle, **propagation.orders(), **closing_orders(driver.pipeline, over)}
         merging = Merge(driver.manifest.units, orders, driver.closed)
         # As the next epoch would go, if it brought nothing but the end.
-        job = replace(job, stagings=stagings, purges={}, sweeps={}, floors=driver.floors, rehearsal=True)
+        job = replace(job, stagings=stagings, purges={}, sweeps={}, told=driver.told, rehearsal=True)
         reports = jobs.merge_alone(driver.spark.sparkContext, job, merging, None, driver.pipeline.levels)
         try:
             for report in reports:

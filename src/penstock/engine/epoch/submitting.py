@@ -63,7 +63,7 @@ def submit(driver: Driver, begun: Begun) -> None:
         purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
         sweeps=guards.sweeps,
         preferred=guards.preferred,
-        floors=begun.plan.floors,
+        told=begun.plan.told,
         on_error=driver.settings.on_error,
         groups=driver.buckets if driver.pipeline.labours or size >= SMALLEST_TASK or state_rows >= SMALL_STATE else 1,
         fused=bool(records) and driver.pipeline.levels == 1 and size < driver.settings.fuse_below,

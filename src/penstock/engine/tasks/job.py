@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.checkpoint.storage import Storage
 from penstock.engine.sink.target import Staging
@@ -44,8 +45,8 @@ class Job:
     rehearsal: bool = False
     #: Source or queue -> what to take first.
     preferred: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
-    #: Operator that paces -> the least time that passes, in ticks.
-    floors: Mapping[str, int] = field(default_factory=dict)
+    #: Operator -> what its behaviour tells tasks, as plain JSON.
+    told: Mapping[str, Any] = field(default_factory=dict)
     on_error: str = "reject"
 
     def pipeline(self) -> Pipeline:
@@ -57,4 +58,4 @@ class Job:
                 _pipelines.clear()
             found = _pipelines[self.digest] = pickle.loads(self.blob)
         # Epochs may overlap in one process and have different tables.
-        return found.in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.floors)
+        return found.in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.told)

@@ -96,7 +96,7 @@ class Pipeline:
         #: What nobody wants in an epoch, by place in the plan (see `feedback.guards`).
         self.guards: Mapping[str, tuple[Pattern, ...]] = {}
         #: The least times that operators which pace let pass in an epoch.
-        self.floors: Mapping[str, int] = {}
+        self.told: Mapping[str, Any] = {}
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
         self.looked_at = looked_at(self.plan)
@@ -120,15 +120,15 @@ class Pipeline:
         self,
         tables: Mapping[str, pa.Table],
         guards: Mapping[str, tuple[Pattern, ...]] | None = None,
-        floors: Mapping[str, int] | None = None,
+        told: Mapping[str, Any] | None = None,
     ) -> Pipeline:
         """The same pipeline with the prepared tables of an epoch, by the tables' names, its guards, by place, and
         the least times that pass, by operator."""
-        if not tables and not guards and not floors:
+        if not tables and not guards and not told:
             return self
         other = copy.copy(self)
         other.tables = {registered(name): table for name, table in tables.items()}
-        other.guards, other.floors = guards or {}, floors or {}
+        other.guards, other.told = guards or {}, told or {}
         return other
 
     def keepers_at(self, level: int) -> list[Keeper]:
@@ -208,7 +208,7 @@ class Pipeline:
             table = rows.table()
             table = table if step.takes is None else conform(table, step.takes)
             if table.num_rows:
-                table = step.run(table, out.watch.beside(node.id, self.floors.get(node.id)))
+                table = step.run(table, out.watch.beside(node.id, self.told.get(node.id)))
             if table.num_rows:
                 self._push(node, Rows(table, self.tables), out)
         elif isinstance(step, Passing):
@@ -267,7 +267,7 @@ class Pipeline:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("blob", None)
-        state["tables"], state["guards"], state["floors"] = {}, {}, {}
+        state["tables"], state["guards"], state["told"] = {}, {}, {}
         return state
 
 
