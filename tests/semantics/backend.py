@@ -19,7 +19,7 @@ from case import WHOLE, Case, Cut
 import penstock as ps
 from penstock.checkpoint.checkpoint import Checkpoint, EpochPlan
 from penstock.checkpoint.storage import Storage
-from penstock.engine.epoch import driver as epoch
+from penstock.engine.epoch import submitting as epoch
 from penstock.engine.epoch.driver import Driver
 from penstock.engine.settings import Settings
 from penstock.engine.sink import MemoryTarget, memory
