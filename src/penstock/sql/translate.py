@@ -37,7 +37,8 @@ from penstock.sql.term import (
     raising,
     text,
 )
-from penstock.sql.times import UNIT_FUNCTIONS, extract, interval
+from penstock.sql.times.distance import UNIT_FUNCTIONS, interval
+from penstock.sql.times.parts import extract
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
 

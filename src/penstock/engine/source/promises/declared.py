@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from penstock.errors import UserError
 from penstock.operators.source.operator import Source
-from penstock.plan.promise import (
-    Adaptive,
-    After,
-    Disorder,
-    Every,
-    WhenAll,
-    WithinRows,
-)
+from penstock.plan.promise import Adaptive, After, Disorder, Every, WhenAll, WithinRows
 
 
 def check_declared(source: Source) -> None:
