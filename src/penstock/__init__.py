@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.builder.multiway import JoinStatistics, join
+from penstock.builder.join_statistics import JoinStatistics
+from penstock.builder.multiway import join
 from penstock.engine.measure_joins import measure_joins
 from penstock.engine.progress import Progress
 from penstock.engine.query import Query, start

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.builder.multiway import JoinStatistics, join
+from penstock.builder.join_statistics import JoinStatistics
+from penstock.builder.multiway import join
 from penstock.builder.stream import Stream
 from penstock.errors import UserError
 from penstock.operators.join.operator import Join

@@ -10,99 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Literal, TypeVar
 
 import pyarrow as pa
 
-from penstock.builder.combine import Extent, measurable, ticks_of
-from penstock.builder.join_cost import Input
-from penstock.builder.join_order import Choice, Statistics, Tree, choose
+from penstock.builder.combine import Extent
+from penstock.builder.join_inputs import Key, columns_of, distinct_names, input_name, keys_of, windows_of
+from penstock.builder.join_order import Choice, Tree, choose
+from penstock.builder.join_statistics import JoinStatistics
 from penstock.builder.stream import Stream
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import UserError
 from penstock.operators.join.operator import Band, Join, Taken
 from penstock.operators.multijoin.operator import MultiJoin
-from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import checked
 from penstock.pattern.schema import Attribute, Schema
 from penstock.plan.operator import Operator
 from penstock.sql.expression import Expression
 
 S = TypeVar("S", bound=Stream)
+
+
 Strategy = Literal["auto", "tree", "mjoin"]
-#: One key attribute: its name in all inputs, or its names in each.
-Key = str | Sequence[str]
+
+
 _SECOND = 1_000_000
-
-
-@dataclass(frozen=True)
-class JoinStatistics:
-    """What is known of the inputs of a join: declared, or measured by `measure_joins`.
-
-    `rates` are events a second of event time (a day where the time is a date, a unit where it is a number). How often
-    events match is said by `keys`, the number of different keys in each input at a time, or by `selectivities`, which
-    share of all pairs of two inputs match: `{(0, 1): 0.01}`. `held` are the events of each input that are in its
-    window, by Little's law rate × window if not given; where a window is unlimited, what comes in `horizon` seconds.
-
-    Costs are in microseconds an event on one core: to `store` it, to look for its `match`es in another input, to
-    `invalidate` it. What they are by default was measured with the kernel of the binary join: half a million events of
-    three 64-bit attributes an epoch, without and with as many events of the other side stored (one match in ten), and
-    half of them released by a punctuation on time. Only their ratios matter for the choice.
-
-    >>> JoinStatistics(rates=[10, 20], keys=[50, 100]).shares()
-    {(0, 1): 0.01}
-    """
-
-    rates: Sequence[float]
-    keys: Sequence[float] | None = None
-    selectivities: Mapping[tuple[int, ...], float] | None = None
-    held: Sequence[float | None] | None = None
-    horizon: float = 3600.0
-    store: float = 0.5
-    match: float = 0.4
-    invalidate: float = 0.1
-
-    def __post_init__(self) -> None:
-        count = len(self.rates)
-        if (self.keys is None) == (self.selectivities is None):
-            raise UserError(
-                "JoinStatistics: how often do events match?", hint="give one of keys=[…] and selectivities={(0, 1): …}"
-            )
-        for name, listed in (("keys", self.keys), ("held", self.held)):
-            if listed is not None and len(listed) != count:
-                raise UserError(f"JoinStatistics: {len(listed)} {name} for {count} rates", hint="one for each input")
-        for name, listed, least in (("rates", self.rates, 0), ("keys", self.keys or (), 1)):
-            for n in listed:
-                if not isinstance(n, int | float) or not n >= least:
-                    raise UserError(
-                        f"JoinStatistics: {n!r} in {name} is not possible",
-                        hint=f"{name} are numbers of at least {least}",
-                    )
-        for inputs, share in (self.selectivities or {}).items():
-            if len(set(inputs)) != len(inputs) or len(inputs) < 2 or not all(0 <= i < count for i in inputs):
-                raise UserError(
-                    f"JoinStatistics: selectivity of {inputs!r}",
-                    hint=f"pairs of different inputs from 0 to {count - 1}",
-                )
-            if not 0 <= share <= 1:
-                raise UserError(f"JoinStatistics: selectivity {share} of {inputs!r}", hint="a share from 0 to 1")
-
-    def shares(self) -> dict[tuple[int, ...], float]:
-        """The share of all pairs of two inputs that match. Fewer keys are taken to be among the more."""
-        if self.selectivities is not None:
-            return dict(self.selectivities)
-        keys = self.keys or ()
-        return {(i, j): 1 / max(keys[i], keys[j]) for i, j in combinations(range(len(keys)), 2)}
-
-    def over(self, windows: Sequence[float | None], names: Sequence[str] = ()) -> Statistics:
-        """What the planner needs, for windows in the unit of the rates."""
-        inputs = []
-        for i, rate in enumerate(self.rates):
-            told = None if self.held is None else self.held[i]
-            window = windows[i]
-            rows = told if told is not None else rate * (self.horizon if window is None else window)
-            inputs.append(Input(rate, rows, self.store, self.match, self.invalidate))
-        return Statistics(tuple(inputs), self.shares(), tuple(names))
 
 
 @checked
@@ -205,13 +136,13 @@ class Joining:
         windows: Sequence[Extent | None] | None,
         times: Sequence[str | None] | None,
     ) -> Joining:
-        keys = _keys(inputs, on)
-        found, ticks = _windows(inputs, within, windows, times)
-        return cls(inputs, keys, found, ticks, _columns(inputs, keys))
+        keys = keys_of(inputs, on)
+        found, ticks = windows_of(inputs, within, windows, times)
+        return cls(inputs, keys, found, ticks, columns_of(inputs, keys))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(_name(o, i) for i, o in enumerate(self.inputs))
+        return tuple(input_name(o, i) for i, o in enumerate(self.inputs))
 
     @property
     def spans(self) -> tuple[float | None, ...]:
@@ -298,7 +229,7 @@ class Joining:
         self, left: _Part, right: _Part
     ) -> tuple[Band | None, Expression | None, tuple[tuple[int, str, str], ...]]:
         """The band along the components with the shortest windows; the windows of all other pairs as a predicate."""
-        names = _distinct([*left.operator.schema.names, *right.operator.schema.names])
+        names = distinct_names([*left.operator.schema.names, *right.operator.schema.names])
         width = len(left.operator.schema)
         pair = tuple(
             (int(n >= width), attribute, name)
@@ -344,124 +275,3 @@ def _residual(bands: Sequence[Band], joint: Schema) -> Expression | None:
     parsed = Expression.predicate(" AND ".join(parts), joint, where="join")
     shown = " and ".join(str(b) for b in bands).replace("left.", "").replace("right.", "")
     return replace(parsed, text=shown)
-
-
-# --- checks ----------------------------------------------------------------------------------------------------------
-
-
-def _name(operator: Operator, number: int) -> str:
-    """What to call an input: the name of the one source it comes from, else its number."""
-    found = operator
-    while len(found.inputs) == 1:
-        (found,) = found.inputs
-    return found.name if isinstance(found, Source) else f"input {number + 1}"
-
-
-def _keys(inputs: Sequence[Operator], on: str | Sequence[Key]) -> tuple[tuple[str, ...], ...]:
-    """The key attributes of each input, checked for existence and type."""
-    wanted = [on] if isinstance(on, str) else list(on)
-    if not wanted:
-        raise UserError("join: no key", hint="on='key', on=['a', 'b'] or on=[('name in first', 'name in second', …)]")
-    found: list[list[str]] = [[] for _ in inputs]
-    for key in wanted:
-        names = [key] * len(inputs) if isinstance(key, str) else list(key)
-        if len(names) != len(inputs):
-            raise UserError(
-                f"join: the key {tuple(names)!r} has {len(names)} names for {len(inputs)} inputs",
-                hint="one name for all, or one for each",
-            )
-        for i, (operator, name) in enumerate(zip(inputs, names)):
-            spelled = operator.schema.resolve(name)
-            if spelled is None:
-                hint = did_you_mean(name, operator.schema.names)
-                if isinstance(on, Sequence) and not isinstance(on, str) and len(wanted) == len(inputs):
-                    hint += "; the names of one key in each input are one tuple: on=[('a', 'b', …)]"
-                raise UserError(f"join: {_name(operator, i)} has no column '{name}'", hint=hint)
-            if spelled in found[i]:
-                raise UserError(f"join: '{spelled}' of {_name(operator, i)} is in the key twice", hint="name it once")
-            found[i].append(spelled)
-            mine, first = operator.schema.type_of(spelled), inputs[0].schema.type_of(found[0][-1])
-            if mine != first and not (pa.types.is_integer(mine) and pa.types.is_integer(first)):
-                both = (inputs[0], 0, found[0][-1]), (operator, i, spelled)
-                shown = (f"{o.schema.attributes[o.schema.index(k)]} of {_name(o, n)}" for o, n, k in both)
-                raise UserError(
-                    f"join: the keys differ in type: {', '.join(shown)}",
-                    hint="cast one of them first: with_columns(key='cast(key AS …)')",
-                )
-    return tuple(map(tuple, found))
-
-
-def _windows(
-    inputs: Sequence[Operator],
-    within: Extent | None,
-    windows: Sequence[Extent | None] | None,
-    times: Sequence[str | None] | None,
-) -> tuple[tuple[str | None, ...], tuple[int | None, ...]]:
-    """The time attributes and the windows in ticks."""
-    if within is not None and windows is not None:
-        raise UserError("join: within= and windows= exclude each other", hint="windows=[…] has one for each input")
-    for name, listed in (("windows", windows), ("times", times)):
-        if listed is not None and (isinstance(listed, str) or len(listed) != len(inputs)):
-            given = 1 if isinstance(listed, str) else len(listed)
-            raise UserError(f"join: {given} {name} for {len(inputs)} inputs", hint="one for each input, or None")
-    wanted = [within] * len(inputs) if windows is None else list(windows)
-    if all(w is None for w in wanted):
-        return (None,) * len(inputs), (None,) * len(inputs)
-    found = [_time(o, i, None if times is None else times[i]) for i, o in enumerate(inputs)]
-    first = inputs[0].schema.type_of(found[0])
-    ticks = []
-    for i, (operator, time, window) in enumerate(zip(inputs, found, wanted)):
-        if operator.schema.type_of(time) != first:
-            raise UserError(
-                f"join: '{found[0]}' of {_name(inputs[0], 0)} and '{time}' of {_name(operator, i)} are times of "
-                "different types",
-                hint="cast one of them",
-            )
-        measurable(operator.schema, time, f"join: {_name(operator, i)}")
-        ticks.append(None if window is None else ticks_of(window, first, "join"))
-        if (last := ticks[-1]) is not None and last < 0:
-            raise UserError(f"join: a window of {window!r} is negative", hint="for how long later events can join it")
-    return tuple(found), tuple(ticks)
-
-
-def _time(operator: Operator, number: int, given: str | None) -> str:
-    schema, name = operator.schema, _name(operator, number)
-    if given is not None:
-        spelled = schema.resolve(given)
-        if spelled is None:
-            raise UserError(f"join: {name} has no column '{given}'", hint=did_you_mean(given, schema.names))
-        return spelled
-    if len(schema.times) != 1:
-        known = ", ".join(schema.times) or "none is declared"
-        raise UserError(
-            f"join: which time attribute of {name}? ({known})", hint="ps.stream(…, time='…') or join(…, times=[…])"
-        )
-    return schema.times[0]
-
-
-def _columns(inputs: Sequence[Operator], keys: Sequence[Sequence[str]]) -> tuple[Taken, ...]:
-    """Keys first and once, then what else each input has, under distinct names."""
-    origins = [(0, k) for k in keys[0]]
-    origins += [(i, n) for i, o in enumerate(inputs) for n in o.schema.names if n not in keys[i]]
-    names = _distinct([name for _, name in origins])
-    return tuple(Taken(name, (origin,)) for name, origin in zip(names, origins))
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names that differ: the second of one gets `_2`, the third `_3`, or the next number that is free.
-
-    >>> _distinct(["ts", "v", "ts", "v_2", "V", "ts"])
-    ['ts', 'v', 'ts_2', 'v_2', 'V_3', 'ts_3']
-    """
-    taken = {n.casefold() for n in names}
-    seen: set[str] = set()
-    found = []
-    for name in names:
-        chosen, number = name, 2
-        if name.casefold() in seen:
-            while (chosen := f"{name}_{number}").casefold() in taken:
-                number += 1
-        seen.add(name.casefold())
-        taken.add(chosen.casefold())
-        found.append(chosen)
-    return found

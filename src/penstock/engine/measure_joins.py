@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.builder.combine import Extent
-from penstock.builder.multiway import Joining, JoinStatistics, Key
+from penstock.builder.join_inputs import Key
+from penstock.builder.join_statistics import JoinStatistics
+from penstock.builder.multiway import Joining
 from penstock.builder.stream import Stream
 from penstock.engine.source import open_reader, read, reader_options
 from penstock.engine.tasks.pipeline import Pipeline

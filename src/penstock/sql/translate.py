@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from decimal import Decimal
 from functools import reduce
 
 import pyarrow as pa
@@ -21,39 +19,46 @@ from penstock.sql.catalog import VOLATILE, functions, refusal
 from penstock.sql.conditions import same
 from penstock.sql.fallible import can_fail
 from penstock.sql.letter_case import LOWER
+from penstock.sql.literal import computed, number, suffixed
 from penstock.sql.numbers import BITS, bit_not
 from penstock.sql.term import (
     BIG,
     BINARY,
     BOOLEAN,
-    DOUBLE,
-    INT,
     INTEGERS,
     NULL,
-    SMALL,
     STRING,
     TEXTS,
-    TINY,
     UNIT,
     Term,
     Unfit,
-    duck,
     fill,
     one,
     raising,
-    real,
-    shown,
     text,
 )
-from penstock.sql.times import UNIT_FUNCTIONS, extract, interval
+from penstock.sql.times.distance import UNIT_FUNCTIONS, interval
+from penstock.sql.times.parts import extract
 
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
+
+
 _COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+
+
 _BITWISE = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+
+
 _CONDITIONS = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
+
+
 _OPERATORS = frozenset([*_ARITHMETIC, *_COMPARISONS, *_BITWISE, exp.And, exp.Or])
+
+
 #: What a node may say beside its operands. Anything else is a part of the grammar whose meaning is not known here.
 _PLAIN = frozenset(["this", "expression", "expressions"])
+
+
 _ALSO = {
     exp.Like: frozenset(["negate"]),
     exp.ILike: frozenset(["negate"]),
@@ -73,6 +78,8 @@ _ALSO = {
     exp.Concat: frozenset(["safe", "coalesce"]),
     exp.Div: frozenset(["typed", "safe"]),
 }
+
+
 #: Types by name as functions: `int(x)` is `cast(x as int)`.
 _CASTS = frozenset(
     [
@@ -195,15 +202,7 @@ class Translator:
     def literal(self, node: exp.Expr) -> Term:
         if node.is_string:
             return text(node.name)
-        written = node.name
-        if re.fullmatch(r"\d+", written):
-            return whole(int(written))
-        if re.fullmatch(r"\d*\.\d*", written) and written != ".":
-            return decimal(written)
-        try:
-            return real(float(written))
-        except ValueError:
-            raise Unfit(f"'{written}' is not a number") from None
+        return number(node.name)
 
     def negated(self, node: exp.Expr) -> Term:
         """A sign before a number belongs to it; before anything else it is computed."""
@@ -217,24 +216,10 @@ class Translator:
     def cast(self, node: exp.Expr) -> Term:
         t = self.type_of(node)
         written = node.this if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast) else None
-        if written and not written.is_string and (made := self.suffixed(written.name, t)):
+        if written and not written.is_string and (made := suffixed(written.name, t, self.text)):
             return made
         make = try_cast if isinstance(node, exp.TryCast) else cast
         return computed(make(self.term(node.this), t))
-
-    def suffixed(self, written: str, t: pa.DataType) -> Term | None:
-        """`1L`, `1.5D`: sqlglot makes casts of them; a literal they stay."""
-        if t == DOUBLE and re.fullmatch(r"[\d.eE+-]+", written):
-            return real(float(written))
-        suffix = {BIG: "l", SMALL: "s", TINY: "y"}.get(t)
-        digits = re.fullmatch(r"\d{1,18}", written)
-        if digits and suffix and re.search(rf"(?<![\w.]){re.escape(written)}{suffix}(?!\w)", self.text, re.IGNORECASE):
-            if re.search(rf"\b{written}\s*(?:as\b|::)", self.text, re.IGNORECASE):
-                raise Unfit(f"{written}{suffix.upper()} and a cast of {written}", "write the one or the other")
-            if int(written) >= 1 << (t.bit_width - 1):
-                raise Unfit(f"{written}{suffix.upper()} is too large", f"write cast(… as {shown(t)})")
-            return Term(f"CAST({written} AS {duck(t)})", t, int(written), closed=True)
-        return None
 
     def type_of(self, node: exp.Expr) -> pa.DataType:
         to = node.args["to"]
@@ -369,47 +354,6 @@ class Translator:
             f"{self.where}: '{shown_ if len(shown_) < 60 else what}' in '{self.text}' is not available",
             hint="docs/functions.md lists the operators and functions there are",
         )
-
-
-def computed(term: Term) -> Term:
-    """The term as one that is computed: of a literal Spark counts the digits, of what is computed it does not."""
-    return replace(term, value=None) if isinstance(term.value, int) else term
-
-
-def whole(value: int) -> Term:
-    """A literal without a point: the narrowest of int, bigint and decimal.
-
-    >>> whole(3_000_000_000).type
-    DataType(int64)
-    """
-    if value <= 1 << 31:
-        # One more than the largest: its negative is an int.
-        return Term(str(value), INT if value < 1 << 31 else BIG, value)
-    if value < 1 << 63:
-        return Term(str(value), BIG, value)
-    digits = len(str(value))
-    if digits > 38:
-        raise Unfit(f"the number {value} has more than 38 digits")
-    return Term(f"CAST({value} AS DECIMAL({digits},0))", pa.decimal128(digits, 0), Decimal(value), closed=True)
-
-
-def decimal(written: str) -> Term:
-    """A literal with a point: a decimal of just these digits.
-
-    >>> decimal("1.50").type
-    Decimal128Type(decimal128(3, 2))
-    """
-    before, after = written.split(".")
-    before = before.lstrip("0")
-    precision = max(len(before) + len(after), 1)
-    if precision > 38:
-        raise Unfit(f"the number {written} has more than 38 digits", "write it with an exponent: 1e-40")
-    t = pa.decimal128(precision, len(after))
-    return Term(f"CAST({before or '0'}.{after or '0'} AS {_decimal_name(t)})", t, Decimal(written), closed=True)
-
-
-def _decimal_name(t: pa.DataType) -> str:
-    return f"DECIMAL({t.precision},{t.scale})"
 
 
 _HANDLERS: dict[type, Callable[[Translator, exp.Expr], Term]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Protocol
 
 from penstock.engine.source.folder import Candidate, Folder
@@ -26,6 +26,7 @@ from penstock.engine.source.pruning.guard import can_spare
 from penstock.engine.source.sameness import Look, Sameness
 from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps, joined
+from penstock.engine.source.turns import Wanted, in_turn
 from penstock.engine.source.unreadable import PASSED_OVER, Unreadable
 from penstock.errors import SourceError, UserError
 from penstock.operators.source.operator import Source
@@ -37,12 +38,6 @@ from penstock.plan.promise import Disorder, Files, WhenAll
 _SMALLEST_TEXT = 1 << 20
 # How many files may be passed over in one epoch: their footers are read, and its plan names each of them.
 _MOST_SPARED = 1_000
-# How many files are looked into to find what somebody prefers.
-_LOOKED_AHEAD = 1_000
-
-
-#: A file, and which of its row groups have their turn; None means all that is left of it.
-Wanted = tuple[Candidate, Collection[int] | None]
 
 
 class Listed(Protocol):
@@ -104,7 +99,7 @@ class FilesReader:
     @property
     def exhausted(self) -> bool:
         """Whether everything that is there has been planned: nothing is left to read, and nothing waits."""
-        files = self._in_order(self._pending(), ())
+        files = in_turn(self._pending(), (), self._shape)
         return next(self._next_units(files, Budget(1, None, 1), (), True), None) is None and not self.waiting
 
     def plan(
@@ -125,7 +120,7 @@ class FilesReader:
         """
         budget = Budget(max_rows, max_bytes, max(1, parallelism), steady)
         prefer = prefer if self._any_order else ()
-        files = self._in_order(self._pending(), prefer)
+        files = in_turn(self._pending(), prefer if self.files.format == "parquet" else (), self._shape)
         taken = list(self._next_units(files, budget, guard if can_spare(self.source.promises) else (), settled))
         read = {file.name: file for file, unit in taken if not unit.spared and not unit.unreadable}
         self.concerned = self._concerned(read.values(), guard)
@@ -270,27 +265,6 @@ class FilesReader:
     def _is_settled(self, c: Candidate, settled: bool) -> bool:
         """Whether nobody writes any more, as far as can be seen: text does not show where it ends."""
         return settled or self.files.format == "parquet" or self.unreadable.is_quiet(c, self._settle)
-
-    def _in_order(self, files: Iterator[Candidate], prefer: tuple[Pattern, ...]) -> Iterator[Wanted]:
-        """Files in the order in which they are to be read; with row groups where only some of them have their turn."""
-        if prefer and self.files.format == "parquet":
-            turns: list[list[Wanted]] = [[] for _ in (*prefer, None)]
-            for file in islice(files, _LOOKED_AHEAD):
-                try:
-                    footer = self._shape(file)
-                except (NotReady, Vanished):
-                    turns[-1].append((file, None))  # what is wrong with it is told when its turn comes
-                    continue
-                if not isinstance(footer, Footer) or not footer.rows:
-                    turns[-1].append((file, None))
-                    continue
-                ranked: dict[int, set[int]] = {}
-                for index in range(len(footer.groups)):
-                    ranked.setdefault(footer.statistics.rank(index, prefer), set()).add(index)
-                for turn, groups in ranked.items():
-                    turns[turn].append((file, groups))
-            yield from (wanted for turn in turns for wanted in turn)
-        yield from ((file, None) for file in files)
 
     def _next_units(
         self, files: Iterator[Wanted], budget: Budget, guard: tuple[Pattern, ...], settled: bool

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.source.promises.check import bounds_patterns
+from penstock.engine.source.promises.declared import check_declared
 from penstock.engine.source.promises.disorder import Disorderliness, Seen, Tally
 from penstock.engine.source.promises.judge import frontier_pattern
 from penstock.engine.source.promises.keys import KeyState, OpenKeys
@@ -15,7 +16,6 @@ from penstock.engine.source.promises.known import KeyHighs, Known
 from penstock.engine.source.promises.ledger import Ledger, unpack
 from penstock.engine.source.promises.partition import PartitionState
 from penstock.engine.source.promises.running import LOWEST
-from penstock.errors import UserError
 from penstock.kernels.fold import frontier_of
 from penstock.kernels.ticks import to_tick
 from penstock.operators.source.operator import Source
@@ -61,7 +61,7 @@ class PromiseState:
         self._tallies: dict[str, Tally] = {}
         self._last: dict[str, Tally] = {}
         self._periods = {p.attribute: p.period for p in self._all(Every)}
-        _check_declared(source)
+        check_declared(source)
 
     def _all(self, *kinds: type[Any]) -> list[Any]:
         return [p for p in self.promises if isinstance(p, kinds)]
@@ -384,24 +384,3 @@ class PromiseState:
         state.forgotten = int(stored.get("forgotten", 0))
         state.ended = bool(stored["ended"])
         return state
-
-
-def _check_declared(source: Source) -> None:
-    """What only the declarations together can tell."""
-    ordered = {p.attribute for p in source.promises if isinstance(p, Disorder | Adaptive)}
-    known = {
-        *ordered,
-        *(p.attribute for p in source.promises if isinstance(p, WithinRows)),
-        *(p.past for p in source.promises if isinstance(p, WhenAll)),
-    }
-    for promise in source.promises:
-        if isinstance(promise, After) and promise.attribute not in ordered:
-            raise UserError(
-                f"stream '{source.name}': {promise}, but nothing says how far '{promise.attribute}' is complete",
-                hint=f"declare its order: disorder('5 s', on='{promise.attribute}')",
-            )
-        if isinstance(promise, Every) and promise.attribute not in known:
-            raise UserError(
-                f"stream '{source.name}': {promise}, but nothing says how far '{promise.attribute}' is complete",
-                hint=f"declare its order: disorder('5 s', on='{promise.attribute}')",
-            )
