@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import TYPE_CHECKING, Literal
 
+from penstock.contract import template
+from penstock.contract.flow import Flow, Verdict
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
@@ -34,7 +36,7 @@ from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.plan.domain import Domains, domains
-from penstock.plan.operator import Operator, unknown
+from penstock.plan.operator import Operator
 from penstock.plan.promise import (
     Adaptive,
     After,
@@ -48,6 +50,7 @@ from penstock.plan.promise import (
     WhenAll,
     WithinRows,
 )
+from penstock.plan.spec import spec_of, traits_of
 from penstock.plan.window import CountWindow
 
 if TYPE_CHECKING:
@@ -57,6 +60,9 @@ if TYPE_CHECKING:
 Class = Literal["up to", "value", "bounds"]
 
 _TEXTS: dict[Class, str] = {"up to": "{} up to", "value": "{}: each value", "bounds": "{} outside its bounds"}
+#: The same in the words of contracts.
+_TO_CLASS: dict[Class, template.Class] = {"up to": "+", "value": "#"}
+_OF_CLASS: dict[template.Class, Class] = {"+": "up to", "#": "value", "range": "value"}
 #: How many combinations of forms of several inputs are looked at.
 _MOST = 64
 
@@ -141,7 +147,9 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
             case Limit() | Sink():
                 continue
             case other:
-                raise unknown(other, "on which punctuation it releases what it keeps")
+                if not traits_of(other).keeps_state:
+                    continue
+                lines = _by_contract(other, below).why
         found[node.id] = lines
     return found
 
@@ -195,7 +203,26 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
         case Select() | TableJoin() | Distinct() | Instrument() | Sink():
             return below[0]  # Whoever lets events pass or drops them lets every punctuation pass.
         case _:
-            raise unknown(operator, "which punctuation it gives")
+            flow = _by_contract(operator, below).behind
+            told = (Form(tuple((n, _OF_CLASS[c]) for n, c in sorted(t) if c in _OF_CLASS)) for t in flow.promised)
+            return _least([*told, *([Form(open=True)] if flow.open else []), *([Form()] if flow.ends else [])])
+
+
+def _by_contract(operator: Operator, below: Sequence[Forms]) -> Verdict:
+    """What the contract of an operator says, which is all that is known of one that is from outside."""
+    flows = [
+        Flow(
+            under.schema,
+            promised={
+                frozenset((n, _TO_CLASS[c]) for n, c in f.parts): frozenset() for f in forms if f.parts and f.releases
+            },
+            open=any(f.open for f in forms),
+            ends=any(f.ends for f in forms),
+            finite=domains(under),
+        )
+        for under, forms in zip(operator.inputs, below, strict=True)
+    ]
+    return spec_of(operator).judge(operator, flows)
 
 
 def _promised(promise: Promise) -> list[Form]:
@@ -211,8 +238,7 @@ def _promised(promise: Promise) -> list[Form]:
         case InBand():
             return [Form(open=True)]
         case Declared():
-            signs: dict[str, Class] = {"+": "up to", "#": "value", "range": "value"}
-            return [Form(tuple((n, signs[c]) for n, c in t if c in signs)) for t in promise.templates]
+            return [Form(tuple((n, _OF_CLASS[c]) for n, c in t if c in _OF_CLASS)) for t in promise.templates]
         case EndOfSource():
             return [Form()]
         case _:  # How often, which values there are, what is measured: no punctuation by itself.
