@@ -26,6 +26,7 @@ from penstock.operators.map.operator import Map
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
+from penstock.operators.process.operator import Process
 from penstock.operators.project.operator import Project
 from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
@@ -138,6 +139,8 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
             case Top() as t:
                 needed = awaited(t)
                 lines = (_said("groups", _described(below[0], t.per, domains(t.inputs[0])), needed),)
+            case Process() as p:
+                lines = (_said("keys", _described(below[0], p.by, domains(p.inputs[0])), p.by),)
             case RowsJoin() as j:
                 lines = _rows_join_lines(j, below)
             case Join() | MultiJoin() as j:
@@ -192,6 +195,9 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return _least([*below[0], Form()])  # When the limit is reached, that is the end.
         case Top():
             return _least(_described(below[0], operator.per, domains(operator.inputs[0])))
+        case Process():
+            ending = _described(below[0], operator.by, domains(operator.inputs[0]))
+            return _least(f for f in ending if f.open or set(f.attributes) <= set(operator.kept))
         case Union():
             return _least(_met(below))
         case Pace():
