@@ -53,6 +53,10 @@ def same(rows: pa.Table) -> pa.Table:
     return rows
 
 
+def same_state(events: pa.Table, state: pa.Table, over: pa.Table) -> tuple[pa.Table, pa.Table]:
+    return events, state
+
+
 def source(name: str) -> ps.Stream:
     return ps.stream(name, SCHEMA, time="ts").disorder(5).ends()
 
@@ -67,6 +71,7 @@ MADE: dict[str, ps.Stream] = {
     "project": A.select("ts", "k", w="v + 1"),
     "map": A.map(same, keeps=["ts"]),
     "impute": A.impute(same, keeps=["ts"], budget=7),
+    "process": A.process(same_state, "n int", by="k"),
     "union": A.union(B),
     "pace": A.pace(B, on="ts", bound=9),
     "instrument": A.instrument("not [*, 1, *]"),

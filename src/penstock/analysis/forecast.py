@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import TYPE_CHECKING, Literal
 
+from penstock.contract import template
+from penstock.contract.flow import Flow, Verdict
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
@@ -24,6 +26,7 @@ from penstock.operators.map.operator import Map
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.pace.operator import Pace
+from penstock.operators.process.operator import Process
 from penstock.operators.project.operator import Project
 from penstock.operators.rows_join.operator import RowsJoin
 from penstock.operators.select.operator import Select
@@ -34,7 +37,7 @@ from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.plan.domain import Domains, domains
-from penstock.plan.operator import Operator, unknown
+from penstock.plan.operator import Operator
 from penstock.plan.promise import (
     Adaptive,
     After,
@@ -48,6 +51,7 @@ from penstock.plan.promise import (
     WhenAll,
     WithinRows,
 )
+from penstock.plan.spec import spec_of, traits_of
 from penstock.plan.window import CountWindow
 
 if TYPE_CHECKING:
@@ -57,6 +61,9 @@ if TYPE_CHECKING:
 Class = Literal["up to", "value", "bounds"]
 
 _TEXTS: dict[Class, str] = {"up to": "{} up to", "value": "{}: each value", "bounds": "{} outside its bounds"}
+#: The same in the words of contracts.
+_TO_CLASS: dict[Class, template.Class] = {"up to": "+", "value": "#"}
+_OF_CLASS: dict[template.Class, Class] = {"+": "up to", "#": "value", "range": "value"}
 #: How many combinations of forms of several inputs are looked at.
 _MOST = 64
 
@@ -132,6 +139,8 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
             case Top() as t:
                 needed = awaited(t)
                 lines = (_said("groups", _described(below[0], t.per, domains(t.inputs[0])), needed),)
+            case Process() as p:
+                lines = (_said("keys", _described(below[0], p.by, domains(p.inputs[0])), p.by),)
             case RowsJoin() as j:
                 lines = _rows_join_lines(j, below)
             case Join() | MultiJoin() as j:
@@ -141,7 +150,9 @@ def releases(plan: Plan) -> dict[str, tuple[str, ...]]:
             case Limit() | Sink():
                 continue
             case other:
-                raise unknown(other, "on which punctuation it releases what it keeps")
+                if not traits_of(other).keeps_state:
+                    continue
+                lines = _by_contract(other, below).why
         found[node.id] = lines
     return found
 
@@ -184,6 +195,9 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return _least([*below[0], Form()])  # When the limit is reached, that is the end.
         case Top():
             return _least(_described(below[0], operator.per, domains(operator.inputs[0])))
+        case Process():
+            ending = _described(below[0], operator.by, domains(operator.inputs[0]))
+            return _least(f for f in ending if f.open or set(f.attributes) <= set(operator.kept))
         case Union():
             return _least(_met(below))
         case Pace():
@@ -195,7 +209,26 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
         case Select() | TableJoin() | Distinct() | Instrument() | Sink():
             return below[0]  # Whoever lets events pass or drops them lets every punctuation pass.
         case _:
-            raise unknown(operator, "which punctuation it gives")
+            flow = _by_contract(operator, below).behind
+            told = (Form(tuple((n, _OF_CLASS[c]) for n, c in sorted(t) if c in _OF_CLASS)) for t in flow.promised)
+            return _least([*told, *([Form(open=True)] if flow.open else []), *([Form()] if flow.ends else [])])
+
+
+def _by_contract(operator: Operator, below: Sequence[Forms]) -> Verdict:
+    """What the contract of an operator says, which is all that is known of one that is from outside."""
+    flows = [
+        Flow(
+            under.schema,
+            promised={
+                frozenset((n, _TO_CLASS[c]) for n, c in f.parts): frozenset() for f in forms if f.parts and f.releases
+            },
+            open=any(f.open for f in forms),
+            ends=any(f.ends for f in forms),
+            finite=domains(under),
+        )
+        for under, forms in zip(operator.inputs, below, strict=True)
+    ]
+    return spec_of(operator).judge(operator, flows)
 
 
 def _promised(promise: Promise) -> list[Form]:
@@ -211,8 +244,7 @@ def _promised(promise: Promise) -> list[Form]:
         case InBand():
             return [Form(open=True)]
         case Declared():
-            signs: dict[str, Class] = {"+": "up to", "#": "value", "range": "value"}
-            return [Form(tuple((n, signs[c]) for n, c in t if c in signs)) for t in promise.templates]
+            return [Form(tuple((n, _OF_CLASS[c]) for n, c in t if c in _OF_CLASS)) for t in promise.templates]
         case EndOfSource():
             return [Form()]
         case _:  # How often, which values there are, what is measured: no punctuation by itself.

@@ -47,7 +47,7 @@ class Choosing:
         def _ordering(self, by: Sequence[str], call: str, hint: str) -> tuple[tuple[str, bool], ...]: ...
         def _made_by(
             self,
-            function: Callable[[pa.Table], pa.Table],
+            function: Callable[..., Any],
             schema: str | Schema | None,
             keeps: Sequence[str],
             time: str | Sequence[str] | None,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.errors import UnknownOperatorError
 from penstock.pattern.feedback import Switches
 
 if TYPE_CHECKING:
@@ -44,14 +43,3 @@ class Operator:
     def for_tasks(self) -> Operator:
         """The record fit for travel: without what only the driver can do anything with."""
         return self
-
-
-def unknown(operator: Operator, asked: str) -> UnknownOperatorError:
-    """What to raise where an operator is of a kind that nobody has thought of: any answer would be a guess.
-
-    >>> from penstock.pattern.schema import Schema
-    >>> print(unknown(Operator((), Schema.parse("a int")), "what it keeps"))
-    operator 'operator' (Operator) is not known here: what it keeps. Hint: add its case
-    """
-    what = f"operator '{operator.kind}' ({type(operator).__name__}) is not known here: {asked}"
-    return UnknownOperatorError(what, hint="add its case")

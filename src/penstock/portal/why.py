@@ -31,7 +31,7 @@ def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Seq
     match keeps["kind"]:
         case "join":
             return _join(plan, operator, keeps, int(port or 0), rows)
-        case "aggregate" | "top":
+        case "aggregate" | "top" | "process":
             return _groups(plan, operator, keeps, rows)
         case "order":
             first = ", ".join(f"{n} {_text(rows[n][0].as_py())}" for n in keeps["by"])

@@ -43,7 +43,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.plan.looked_at import computed, looked_at
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Node, Plan
-from penstock.plan.spec import spec_of
+from penstock.plan.spec import from_outside, register, spec_of
 from penstock.sql.fallible import Fallible
 
 
@@ -268,7 +268,14 @@ class Pipeline:
         state = dict(self.__dict__)
         state.pop("blob", None)
         state["tables"], state["guards"], state["told"] = {}, {}, {}
+        # Behaviours are asked for in tasks too, where nobody may have imported the packages of such operators.
+        state["from_outside"] = from_outside(n.operator for n in self.plan.nodes)
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for spec in state.pop("from_outside"):
+            register(spec)
+        self.__dict__.update(state)
 
 
 def without_driver_objects(plan: Plan) -> Plan:

@@ -1,0 +1,109 @@
+"""Process: a user's function with a state for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.operators.process.operator import Process
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+
+if TYPE_CHECKING:
+    import random
+
+    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.rates import Pace
+    from penstock.contract.size import Bound
+    from penstock.pattern.pattern import Pattern
+    from penstock.plan.behaviour import Behaviour
+    from penstock.plan.response import Response
+    from penstock.reference.running import Running
+
+
+class ProcessSpec(Spec[Process]):
+    """What the function does is its own affair; that it keeps to its keys is seen to."""
+
+    operator = Process
+
+    # --- the plan
+    def traits(self, operator: Process) -> Traits:
+        return Traits(
+            keeps_state=True,
+            heeds_order=True,
+            at_once=False,
+            makes="any",
+            exact=False,
+            listens=True,
+            queues=False,
+            retracts=Retraction.REFUSES,
+        )
+
+    def lineage(self, operator: Process) -> Lineage:
+        return same(operator, operator.kept)
+
+    def facts(self, operator: Process) -> Mapping[str, Fact]:
+        return {}
+
+    def reads(self, operator: Process, port: int, wanted: frozenset[str]) -> Collection[str]:
+        return operator.inputs[port].schema.names
+
+    def computed(self, operator: Process, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
+        return frozenset(operator.schema.names)
+
+    def definition(self, operator: Process) -> str:
+        return operator.meaning
+
+    def held(self, operator: Process) -> dict[str, Any] | None:
+        return {"kind": operator.kind, "keys": list(operator.by)}
+
+    # --- punctuation
+    def behaviour(self, operator: Process, heard: bool) -> Behaviour:
+        from penstock.operators.process.punctuation import ProcessBehaviour
+
+        return ProcessBehaviour(operator)
+
+    # --- contracts
+    def judge(self, operator: Process, below: Sequence[Flow]) -> Verdict:
+        from penstock.operators.process.contract import judge_process
+
+        return judge_process(operator, below[0])
+
+    def bound(self, operator: Process, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+        from penstock.operators.process.contract import bound_process
+
+        return bound_process(operator, below[0], measured.epoch)
+
+    def total(self, operator: Process, below: Sequence[int | None]) -> int | None:
+        return None  # A function may make any number of events of one.
+
+    # --- feedback
+    def respond(self, operator: Process, pattern: Pattern) -> Response:
+        from penstock.operators.process.feedback import respond_process
+
+        return respond_process(operator, pattern)
+
+    def passes_all(self, operator: Process, pattern: Pattern) -> bool:
+        return False
+
+    def issues(self, operator: Process, below: Sequence[Flow]) -> Iterable[Told]:
+        return ()
+
+    # --- running it
+    def step(self, operator: Process, node_id: str) -> Any:
+        from penstock.operators.process.step import step_of
+
+        return step_of(operator, node_id)
+
+    def reference(self, operator: Process, around: Surroundings) -> Running:
+        from penstock.operators.process import reference
+
+        return reference.Process(operator)
+
+    # --- tests
+    def example(self, random: random.Random, below: Any, other: Any) -> Any:
+        from penstock.operators.process.example import some_process
+
+        return some_process(random, below)
+
+
+SPEC = ProcessSpec()
