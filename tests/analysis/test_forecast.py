@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.analysis.explain import explain_mermaid, explain_text
-from penstock.analysis.forecast import Form, forecast, releases
+from penstock.analysis.forecast import forecast, releases
+from penstock.analysis.form import Form
 from penstock.analysis.propagate import Propagation
 from penstock.builder.stream import Stream
 from penstock.operators.source.operator import Source

@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.checkpoint.storage import seal
 from penstock.engine.query import Queries
 from penstock.engine.terminal import terminal
-from penstock.portal.cli import _print_summary
+from penstock.portal.outcome import print_summary
 from penstock.portal.testing import local_session
 from penstock.portal.watch import Watch
 
@@ -37,13 +37,13 @@ def test_an_idle_restart_says_where_it_goes_on_and_what_is_open(
 ) -> None:
     first, _ = watched(tmp_path, 1)
     assert (first["rows_in"], first["epochs"], first["state_rows"]) == (1, 1, 1)
-    _print_summary(first)
+    print_summary(first)
     said = capsys.readouterr().out
     assert "1 row in, 0 out, 1 epoch," in said and "peaked at 1 row (" in said and "1 row is open" in said
     again, printed = watched(tmp_path)
     assert (again["rows_in"], again["epochs"], again["state_rows"]) == (0, 0, 1)
     assert printed == "goes on after epoch 1\n"
-    _print_summary(again)
+    print_summary(again)
     said = capsys.readouterr().out
     assert "0 rows in, 0 out, 0 epochs," in said and "1 row is open" in said
     assert "nothing was new: all input was read by epoch 1" in said

@@ -7,12 +7,15 @@ the rules of `through`, `behave` and `meet`. Where no form ever releases the sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+<<<<<<< HEAD
 from penstock.contract import template
 from penstock.contract.flow import Flow, Verdict
+=======
+from penstock.analysis.form import Class, Form, Forms
+>>>>>>> h-s
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
@@ -57,6 +60,7 @@ from penstock.plan.window import CountWindow
 if TYPE_CHECKING:
     from penstock.plan.plan import Plan
 
+<<<<<<< HEAD
 #: "up to" grows with the stream, "value" comes value by value, "bounds" is said once at the start and releases nothing.
 Class = Literal["up to", "value", "bounds"]
 
@@ -64,50 +68,10 @@ _TEXTS: dict[Class, str] = {"up to": "{} up to", "value": "{}: each value", "bou
 #: The same in the words of contracts.
 _TO_CLASS: dict[Class, template.Class] = {"up to": "+", "value": "#"}
 _OF_CLASS: dict[template.Class, Class] = {"+": "up to", "#": "value", "range": "value"}
+=======
+>>>>>>> h-s
 #: How many combinations of forms of several inputs are looked at.
 _MOST = 64
-
-
-@dataclass(frozen=True)
-class Form:
-    """Punctuations that look alike: how each attribute is restricted. Without any it is the end of the stream.
-
-    A form that is `open` comes from the data: anything may be promised there.
-
-    >>> print(Form((("ts", "up to"), ("sensor", "value"))), "|", Form())
-    ts up to + sensor: each value | everything, at the end
-    """
-
-    parts: tuple[tuple[str, Class], ...] = ()
-    open: bool = False
-
-    @property
-    def attributes(self) -> dict[str, Class]:
-        return dict(self.parts)
-
-    @property
-    def ends(self) -> bool:
-        """Whether it says that the stream is over."""
-        return not self.parts and not self.open
-
-    @property
-    def releases(self) -> bool:
-        """Whether it can release anything while the stream goes on."""
-        return self.open or bool(self.parts and all(c != "bounds" for _, c in self.parts))
-
-    def on(self, names: Mapping[str, str]) -> Form | None:
-        """The form on attributes under other names, None if one has none."""
-        if not all(n in names for n, _ in self.parts):
-            return None
-        return Form(tuple((names[n], c) for n, c in self.parts), self.open)
-
-    def __str__(self) -> str:
-        if self.open:
-            return "what the data says"
-        return " + ".join(_TEXTS[c].format(n) for n, c in self.parts) or "everything, at the end"
-
-
-Forms = tuple[Form, ...]
 
 
 def forecast(plan: Plan) -> dict[str, Forms]:

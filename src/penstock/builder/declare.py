@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import pyarrow as pa
 
+from penstock.builder.rate import events_a_tick, unit_of_rate
+from penstock.builder.scheme_template import template, written
 from penstock.errors import UserError, did_you_mean, shortly
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import worded
-from penstock.pattern.duration import parse_duration
 from penstock.pattern.schema import Schema
 from penstock.pattern.types import coerce_value, type_text
 from penstock.plan.operator import Operator
@@ -45,15 +46,6 @@ __all__ = ["Declaring", "Extent"]
 #: The greatest number of rows that disorder may be declared in: so many values are kept per partition.
 _MOST_ROWS = 100_000
 _CSV_OPTIONS = ("header", "delimiter", "multiline", "null")
-#: What a scheme may say of an attribute, and its sign in a template.
-_CLASSES = {
-    **{sign: sign for sign in ("+", "#", "range", "-")},
-    "up to": "+",
-    "value": "#",
-    "each value": "#",
-    "any": "-",
-    "*": "-",
-}
 
 
 @worded
@@ -198,38 +190,13 @@ class Declaring:
                 f"stream '{source.name}': scheme() says which punctuations come in band, but none are declared",
                 hint="call punctuated() first; what the source itself knows is declared with disorder() or punctuate()",
             )
-        found = [self._template(self._written(text), f"scheme('{text}')") for text in templates]
+        found = [template(written(text), self._named, self.schema.names, f"scheme('{text}')") for text in templates]
         if classes or not templates:
-            found.append(self._template(classes, "scheme()"))
+            found.append(template(classes, self._named, self.schema.names, "scheme()"))
         known = [p for p in source.promises if isinstance(p, Declared)]
         every = tuple(dict.fromkeys([*(t for p in known for t in p.templates), *found]))
         others = tuple(p for p in source.promises if not isinstance(p, Declared))
         return self._with(replace(source, promises=(*others, Declared(every))))
-
-    def _written(self, text: str) -> dict[str, str]:
-        """Attribute → class, of `[[ts:+, sensor:#]]`."""
-        inside = text.strip()
-        parts = [p.strip() for p in inside[2:-2].split(",")] if inside[:2] == "[[" and inside[-2:] == "]]" else [""]
-        if not all(":" in p for p in parts):
-            raise UserError(f"scheme('{text}') is not a template", hint="write it as [[ts:+, sensor:#, speed:-]]")
-        return {name.strip().strip("`"): said for name, _, said in (p.rpartition(":") for p in parts)}
-
-    def _template(self, classes: Mapping[str, str], call: str) -> tuple[tuple[str, str], ...]:
-        found: dict[str, str] = {}
-        for name, said in classes.items():
-            sign = _CLASSES.get(said.strip().lower()) if isinstance(said, str) else None
-            if sign is None:
-                raise UserError(
-                    f"{call}: '{name}' is {said!r}", hint="one of 'up to' (+), 'value' (#), 'range' and 'any' (-)"
-                )
-            found[self._named(name, call)] = sign
-        tagged = tuple((n, found[n]) for n in self.schema.names if found.get(n, "-") != "-")
-        if not tagged:
-            raise UserError(
-                f"{call} restricts nothing: that would be the end of the stream",
-                hint="name what ends: scheme(trip='value'); for the end of a bounded run call ends()",
-            )
-        return tagged
 
     def complete_when(self, keys: Iterable[Any], *, on: str, past: str | None = None, slack: Extent = 0) -> Self:
         """Declare all values of attribute `on`; time is complete up to where every one of them has got."""
@@ -277,7 +244,7 @@ class Declaring:
         if rate is not None or lifetime or lag is not None or on is not None:
             told["attribute"] = self._measurable(self._time(on, "expect"), "expect")
         if rate is not None:
-            told["rate"] = self._rate(rate, told["attribute"])
+            told["rate"] = events_a_tick(rate, self.schema.type_of(told["attribute"]))
         if lag is not None:
             told["lag"] = self._ticks(lag, told["attribute"], "expect(lag=…)")
         lives = {
@@ -290,7 +257,10 @@ class Declaring:
                 raise UserError(
                     f"expect(keys={{'{name}': {count!r}}}) is not possible", hint="a whole number of at least 1"
                 )
-        said = {"rate": rate if isinstance(rate, str) else f"{rate:,}/{self._unit(told)}"} if rate is not None else {}
+        said: dict[str, str] = {}
+        if rate is not None:
+            unit = unit_of_rate(self.schema.type_of(told["attribute"]))
+            said["rate"] = rate if isinstance(rate, str) else f"{rate:,}/{unit}"
         said |= {f"lifetime {k}": f"{k} over after {t}" for k, t in (lifetime or {}).items()}
         said |= {f"keys {k}": f"{n:,} values of {k}" for k, n in counts.items()}
         said |= {"lag": f"lag {lag}"} if lag is not None else {}
@@ -306,31 +276,6 @@ class Declaring:
         )
         others = tuple(p for p in source.promises if not isinstance(p, Expected))
         return self._with(replace(source, promises=(*others, expected)))
-
-    def _unit(self, told: Mapping[str, Any]) -> str:
-        t = self.schema.type_of(told["attribute"])
-        return "s" if pa.types.is_timestamp(t) else "day" if pa.types.is_date(t) else "tick"
-
-    def _rate(self, rate: float | str, attribute: str) -> float:
-        """Events a tick."""
-        t = self.schema.type_of(attribute)
-        timed = not pa.types.is_integer(t)
-        tick = 86_400_000_000 if pa.types.is_date(t) else 1
-        if isinstance(rate, str):
-            count, slash, unit = rate.replace(",", "").partition("/")
-            try:
-                found = float(count)
-                over = parse_duration(
-                    unit.strip() if unit.strip()[:1].isdigit() else f"1 {unit.strip()}", where="expect"
-                )
-            except ValueError:
-                found, over = 0.0, 0
-            if slash and timed and found > 0 and over:
-                return found / over * tick
-        elif isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0:
-            return rate / 1_000_000 if pa.types.is_timestamp(t) else float(rate)
-        hint = "events a second, or text such as '500/min'" if timed else "a number of events a tick"
-        raise UserError(f"expect(rate={rate!r}) is not possible", hint=hint)
 
     def ends(self) -> Self:
         """Ask for a last punctuation when a bounded run has read everything: it closes whatever is still open.

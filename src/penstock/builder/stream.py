@@ -9,21 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 
 from penstock.analysis.explain import explain_mermaid, explain_text
-from penstock.builder.choosing import Choosing, bucket_under
+from penstock.builder.choosing import Choosing
 from penstock.builder.combine import On, join_operator, same_attributes
 from penstock.builder.declare import Declaring, Extent
+from penstock.builder.declared_ticks import declared_ticks
+from penstock.builder.grouped import Grouped
 from penstock.builder.lookup import lookup
 from penstock.errors import UserError, did_you_mean, shortly
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.count_aggregate.operator import CountAggregate
 from penstock.operators.distinct.operator import Distinct
-from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.map.operator import Map
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.process.operator import Process
@@ -33,21 +32,22 @@ from penstock.operators.source.operator import Source
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.arguments import worded
-from penstock.pattern.duration import parse_duration
 from penstock.pattern.schema import Attribute, Schema
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.table import Table
 from penstock.plan.window import CountWindow, LandmarkWindow, Window
-from penstock.sql.aggregation import Aggregation
 from penstock.sql.carried import carried
 from penstock.sql.expression import Expression
 
+<<<<<<< HEAD
 S = TypeVar("S", bound="Stream")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 #: What something else is called in a checkpoint.
 _RESERVED = ("dead", "units")
 
+=======
+>>>>>>> h-s
 
 @worded
 @dataclass(frozen=True, eq=False)
@@ -422,64 +422,7 @@ class Stream(Declaring, Choosing):
         return self.schema.times[0]
 
     def _ticks(self, extent: Extent, attribute: str, call: str) -> int:
-        t = self.schema.type_of(attribute)
-        if _is_negative(extent):
-            raise UserError(f"{call}: {extent!r} is negative", hint="write 0 or more")
-        if pa.types.is_integer(t):
-            if not isinstance(extent, int) or isinstance(extent, bool):
-                raise UserError(f"{call}: '{attribute}' is an integer, {extent!r} is not", hint="write a whole number")
-            return extent
-        if isinstance(extent, int) and not isinstance(extent, bool):
-            if extent == 0 or pa.types.is_date(t):
-                return extent
-            # Seconds, milliseconds, microseconds? Whoever writes a bare number means one of them.
-            raise UserError(
-                f"{call}: '{attribute}' is a timestamp, {extent} has no unit", hint=f"for example '{extent} s'"
-            )
-        micros = parse_duration(extent, where=call)
-        if pa.types.is_date(t):
-            return -(-micros // 86_400_000_000)
-        return micros
-
-
-@worded
-@dataclass(frozen=True)
-class Grouped(Generic[S]):
-    """A stream and its grouping attributes, waiting for aggregates."""
-
-    stream: S
-    keys: tuple[str, ...]
-
-    def agg(self, **aggregations: str) -> S:
-        """One attribute per aggregate: `agg(n="count(*)", mean="avg(speed)")`."""
-        if not aggregations:
-            raise UserError("agg() without aggregates", hint="for example agg(n='count(*)')")
-        below = self.stream.operator
-        schema = below.schema
-        keys = self.keys
-        inner = schema
-        if (bucket := bucket_under(below)) is not None:
-            label = bucket.window.label
-            keys = (label, *(k for k in keys if k != label))
-            if isinstance(bucket.window, CountWindow | LandmarkWindow):
-                inner = bucket.inputs[0].schema
-        time = next((t for t in inner.times if not isinstance(below, Bucket) or t != below.window.label), None)
-        parsed = tuple(
-            Aggregation.parse(name, text, inner, time, where="agg", keys=self.keys)
-            for name, text in aggregations.items()
-        )
-        for a in parsed:
-            if a.name in keys:
-                raise UserError(f"agg: '{a.name}' is a grouping attribute too", hint="choose another name")
-        attributes = tuple(Attribute(k, schema.type_of(k)) for k in keys)
-        out = Schema(
-            (*attributes, *(Attribute(a.name, a.type) for a in parsed)), tuple(t for t in schema.times if t in keys)
-        )
-        window = below.window if isinstance(below, Bucket) and below.window.label in keys else None
-        kinds = {CountWindow: CountAggregate, LandmarkWindow: LandmarkAggregate}
-        kind = kinds.get(type(window), Aggregate)  # type: ignore[arg-type]
-        operator = kind((below,), out, keys=keys, aggregations=parsed, window=window)
-        return replace(self.stream, operator=operator)
+        return declared_ticks(extent, attribute, self.schema.type_of(attribute), call)
 
 
 def _stream(given: object, call: str) -> Stream:
@@ -495,12 +438,6 @@ def _stream(given: object, call: str) -> Stream:
     raise UserError(
         f"{call}: {what} is not a stream", hint="streams themselves, one by one, as ps.stream(…) returns them"
     )
-
-
-def _is_negative(extent: Extent) -> bool:
-    if isinstance(extent, str):
-        return extent.strip().startswith("-")
-    return extent < timedelta(0) if isinstance(extent, timedelta) else isinstance(extent, int) and extent < 0
 
 
 def _only_under_aggregate(window: Window, operator: Operator) -> None:

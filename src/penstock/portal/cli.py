@@ -5,29 +5,22 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 import penstock
 from penstock.checkpoint.names import BESIDE_SINK
 from penstock.checkpoint.storage import below
 from penstock.engine.admission import admit
-from penstock.engine.query import Queries
 from penstock.engine.run import parse_trigger
-from penstock.engine.sink import Target, console, deliver
-from penstock.engine.sink.target import DeliverTarget
 from penstock.engine.terminal import say, terminal
-from penstock.errors import UserError, counted
-from penstock.pattern.pattern import Pattern
+from penstock.errors import UserError
 from penstock.portal.complaint import complaining
-from penstock.portal.live import short_bytes, short_time
-from penstock.portal.savings import Savings
-from penstock.portal.script import Script, check_sources, load
-from penstock.portal.table import rows_of
+from penstock.portal.outcome import print_summary, queries_of
+from penstock.portal.script import check_sources, load
 from penstock.portal.watch import Watch, choose_mode, say_json
 
 app = typer.Typer(
@@ -133,7 +126,7 @@ def run(
         options = {**options, "trigger": trigger, "every": every}
     chosen = parse_trigger(options.get("trigger"), options.get("every"))
     mode = choose_mode(as_json=as_json, quiet=quiet)
-    queries = _queries(script, as_json, quiet)
+    queries = queries_of(script, as_json, quiet)
     homes = [part.sink.home for part in queries.parts if part.sink.home is not None]
     at = options.get("checkpoint") or (below(homes[0], BESIDE_SINK) if len(queries.parts) == 1 and homes else None)
     check_sources(queries, at, bounded=chosen.bounded)
@@ -147,48 +140,7 @@ def run(
     if mode == "json":
         say_json(summary)
     elif mode != "quiet":
-        _print_summary(summary)
-
-
-def _queries(script: Script, as_json: bool, quiet: bool) -> Queries:
-    """The queries of the file with their sinks."""
-    if isinstance(script.query, Queries):
-        parts = script.query.parts
-    else:
-        parts = (script.query.to(script.sink if script.sink is not None else console()),)
-    return Queries(tuple(replace(part, sink=_sink(part.sink, as_json, quiet)) for part in parts))
-
-
-def _sink(sink: Target, as_json: bool, quiet: bool) -> Target:
-    """A sink of the file. What would be printed as tables becomes JSON lines, or nothing, where asked for."""
-    if isinstance(sink, DeliverTarget) and sink.name == "console":
-        if as_json:
-            return deliver(_rows_as_json)
-        if quiet:
-            return deliver(lambda rows, epoch: None)
-    return sink
-
-
-def _rows_as_json(rows: pa.Table, epoch: int) -> None:
-    for row in rows_of(rows):
-        say_json({"type": "row", "epoch": epoch, "row": row})
-
-
-def _print_summary(s: dict[str, Any]) -> None:
-    rate = s["rows_in"] / s["seconds"] if s["seconds"] else 0.0
-    print(
-        f"{s['query']}: {counted(s['rows_in'], 'row')} in, {s['rows_out']:,} out, {counted(s['epochs'], 'epoch')}, "
-        f"{short_time(s['seconds'])} ({rate:,.0f} rows/s); state peaked at {counted(s['peak_state_rows'], 'row')} "
-        f"({short_bytes(s['peak_state_bytes'])}), {counted(s['state_rows'], 'row is', 'rows are')} open"
-    )
-    if not s["epochs"] and s["last_epoch"]:
-        print(f"nothing was new: all input was read by epoch {s['last_epoch']}")
-    if s["dead"]:
-        print("dead letters: " + ", ".join(f"{reason} {count:,}" for reason, count in sorted(s["dead"].items())))
-    if spared := Savings.of(s["saved"]):
-        print(f"feedback: {spared}")
-    for file in s["waiting"]:
-        say(f"not read: {file}")
+        print_summary(summary)
 
 
 # --- looking at a query ---------------------------------------------------------------------------------------------
@@ -292,40 +244,9 @@ def trace(
     quiet: Quiet = False,
 ) -> None:
     """Show what every operator does with the first few events, step by step."""
-    from penstock.portal.sample import sample, tables
-    from penstock.reference.brief import brief
-    from penstock.reference.interpret import Run
-    from penstock.reference.trace import format_step
+    from penstock.portal.trace import show
 
-    script = load(file)
-    run = Run(script.query.plan, sample(script.query, rows), ends=ends, tables=tables(script.query))
-    steps = (replace(step, state=tuple(map(_held, step.state))) for step in run.steps())
-    if not (full or as_json or quiet):
-        for line in brief(steps, max(len(node.id) for node in script.query.plan)):
-            say(line)
-        return
-    for step in steps:
-        if as_json:
-            say_json(
-                {
-                    "operator": step.operator,
-                    "kind": step.kind,
-                    "taken": None if step.taken is None else str(step.taken),
-                    "emitted": [str(item) for item in step.emitted],
-                    "state": list(step.state),
-                    "note": step.note,
-                    "dead_letter": None if step.dead_letter is None else step.dead_letter.reason,
-                }
-            )
-        elif not quiet:
-            say(format_step(step))
-
-
-def _held(item: object) -> str:
-    """What an operator holds, as text; a union holds promises that its other inputs have not given yet."""
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Pattern):
-        return f"input {item[0]}: punctuation {item[1]}"
-    return str(item)
+    show(load(file), rows, ends=ends, full=full, as_json=as_json, quiet=quiet)
 
 
 @app.command()
