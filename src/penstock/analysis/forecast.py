@@ -10,12 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
-<<<<<<< HEAD
+from penstock.analysis.form import Class, Form, Forms
 from penstock.contract import template
 from penstock.contract.flow import Flow, Verdict
-=======
-from penstock.analysis.form import Class, Form, Forms
->>>>>>> h-s
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.impute.operator import Impute
@@ -60,16 +57,9 @@ from penstock.plan.window import CountWindow
 if TYPE_CHECKING:
     from penstock.plan.plan import Plan
 
-<<<<<<< HEAD
-#: "up to" grows with the stream, "value" comes value by value, "bounds" is said once at the start and releases nothing.
-Class = Literal["up to", "value", "bounds"]
-
-_TEXTS: dict[Class, str] = {"up to": "{} up to", "value": "{}: each value", "bounds": "{} outside its bounds"}
 #: The same in the words of contracts.
 _TO_CLASS: dict[Class, template.Class] = {"up to": "+", "value": "#"}
 _OF_CLASS: dict[template.Class, Class] = {"+": "up to", "#": "value", "range": "value"}
-=======
->>>>>>> h-s
 #: How many combinations of forms of several inputs are looked at.
 _MOST = 64
 
@@ -174,8 +164,8 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return below[0]  # Whoever lets events pass or drops them lets every punctuation pass.
         case _:
             flow = _by_contract(operator, below).behind
-            told = (Form(tuple((n, _OF_CLASS[c]) for n, c in sorted(t) if c in _OF_CLASS)) for t in flow.promised)
-            return _least([*told, *([Form(open=True)] if flow.open else []), *([Form()] if flow.ends else [])])
+            passed = (Form(tuple((n, _OF_CLASS[c]) for n, c in sorted(t) if c in _OF_CLASS)) for t in flow.promised)
+            return _least([*passed, *([Form(open=True)] if flow.open else []), *([Form()] if flow.ends else [])])
 
 
 def _by_contract(operator: Operator, below: Sequence[Forms]) -> Verdict:

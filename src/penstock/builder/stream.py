@@ -40,14 +40,10 @@ from penstock.plan.window import CountWindow, LandmarkWindow, Window
 from penstock.sql.carried import carried
 from penstock.sql.expression import Expression
 
-<<<<<<< HEAD
-S = TypeVar("S", bound="Stream")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 #: What something else is called in a checkpoint.
 _RESERVED = ("dead", "units")
 
-=======
->>>>>>> h-s
 
 @worded
 @dataclass(frozen=True, eq=False)
