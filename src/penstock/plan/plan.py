@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.errors import UserError
 from penstock.plan.operator import Operator
-from penstock.plan.spec import spec_of
+from penstock.plan.spec import spec_of, traits_of
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ class Plan:
             n.id: {
                 "inputs": list(n.inputs),
                 "kind": n.operator.kind,
+                "thins": _thins(n.operator),
                 "schema": str(n.operator.schema),
                 "definition": spec_of(n.operator).definition(n.operator),
                 **({"keeps": keeps} if (keeps := spec_of(n.operator).held(n.operator)) is not None else {}),
@@ -149,6 +150,14 @@ class Plan:
                 if old != new:
                     lines.append(f"{node_id}: {part} was {old!r}, is {new!r}")
         return sorted(lines)
+
+
+def _thins(operator: Operator) -> bool:
+    """Whether it lets events pass unchanged, or not at all."""
+    spec, traits = spec_of(operator), traits_of(operator)
+    plain = len(operator.inputs) == 1 and traits.makes == "one" and traits.at_once and not traits.keeps_state
+    same = plain and operator.schema.names == operator.inputs[0].schema.names
+    return same and set(spec.lineage(operator)) == set(operator.schema.names)
 
 
 def _labels(operators: Sequence[Operator]) -> set[str]:

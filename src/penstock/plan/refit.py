@@ -20,8 +20,6 @@ from typing import Any
 from penstock.plan.plan import Node, Plan
 
 Described = Mapping[str, Mapping[str, Any]]
-#: What lets events pass unchanged or not at all.
-_FILTERS = ("select", "instrument")
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,7 @@ def _holder(described: Described, i: str) -> str:
 def _through(described: Described, new: Collection[str], i: str) -> tuple[list[str], str]:
     """From an operator towards the sources over filters that are new: those, and what is below them."""
     way = []
-    while i in new and described[i]["kind"] in _FILTERS:
+    while i in new and described[i]["thins"]:
         way.append(i)
         (i,) = described[i]["inputs"]
     return way, i
