@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.analysis.feedback_findings import guarding
 from penstock.analysis.fix import fixes, fixes_at_the_end
 from penstock.analysis.judge import weigh
-from penstock.contract.flow import Flow, Origin, Verdict, ordered
+from penstock.contract.flow import AttributeOrigin, Flow, Verdict, ordered
 from penstock.contract.report import Finding, Report, State
 from penstock.plan.plan import Node, Plan
 
@@ -66,7 +66,7 @@ def _lost(plan: Plan, node: Node, verdicts: Mapping[str, Verdict]) -> tuple[str,
     return tuple(dict.fromkeys(found))
 
 
-def _where(plan: Plan, node: Node, origin: Origin, verdicts: Mapping[str, Verdict]) -> Node:
+def _where(plan: Plan, node: Node, origin: AttributeOrigin, verdicts: Mapping[str, Verdict]) -> Node:
     """The operator, from here towards the source, in front of which the promise still is."""
     while not any(_told(verdicts[i].behind, origin) for i in node.inputs):
         carrying = [i for i in node.inputs if _names(verdicts[i].behind, origin)]
@@ -76,12 +76,12 @@ def _where(plan: Plan, node: Node, origin: Origin, verdicts: Mapping[str, Verdic
     return node
 
 
-def _told(flow: Flow, origin: Origin) -> bool:
+def _told(flow: Flow, origin: AttributeOrigin) -> bool:
     """Whether a template speaks of what comes from there alone."""
     names = _names(flow, origin)
     return any({n for n, _ in tags} <= names for tags in flow.promised)
 
 
-def _names(flow: Flow, origin: Origin) -> set[str]:
+def _names(flow: Flow, origin: AttributeOrigin) -> set[str]:
     place = (origin.stream, origin.attribute)
     return {n for n, known in flow.origins.items() if any((o.stream, o.attribute) == place for o in known)}

@@ -17,7 +17,7 @@ from itertools import combinations, count
 import pyarrow as pa
 
 from penstock.analysis.judge import Memo, weigh
-from penstock.contract.flow import Origin, Verdict
+from penstock.contract.flow import AttributeOrigin, Verdict
 from penstock.contract.report import Fix
 from penstock.contract.template import Class, Scheme, Template
 from penstock.operators.source.operator import Source
@@ -155,7 +155,7 @@ class _Search:
 
 def _candidates(plan: Plan, verdicts: dict[str, Verdict]) -> list[Candidate]:
     """Templates on the attributes of sources that operators with state could use, the most natural first."""
-    origins: dict[Origin, None] = {}
+    origins: dict[AttributeOrigin, None] = {}
     for node in plan.nodes:
         below = [verdicts[i].behind for i in node.inputs]
         origins |= dict.fromkeys(o for k, n in verdicts[node.id].useful for o in below[k].origins.get(n, ()))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.contract.contract import Contract
-from penstock.contract.flow import Flow, Origin, Verdict, least, promised_by
+from penstock.contract.flow import AttributeOrigin, Flow, Verdict, least, promised_by
 from penstock.contract.limited import limited
 from penstock.contract.template import Scheme
 from penstock.plan.domain import domains
@@ -64,7 +64,7 @@ def offering(operator: Operator, arriving: Sequence[Scheme]) -> tuple[Contract, 
         Flow(
             i.schema,
             promised=promised_by(scheme),
-            origins={n: (Origin(str(k), n),) for n in i.schema.names},
+            origins={n: (AttributeOrigin(str(k), n),) for n in i.schema.names},
             finite=domains(i),
         )
         for k, (i, scheme) in enumerate(zip(operator.inputs, arriving, strict=True))

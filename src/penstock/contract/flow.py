@@ -34,7 +34,7 @@ Promised = Mapping[Tags, frozenset[str]]
 
 
 @dataclass(frozen=True)
-class Origin:
+class AttributeOrigin:
     """Where an attribute comes from: an attribute of a source, or the label of a window over it.
 
     `padded`: an outer join has come between, which leaves it null where there is no partner.
@@ -59,7 +59,7 @@ class Flow:
     promised: Promised = field(default_factory=dict)
     open: bool = False
     ends: bool = False
-    origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
+    origins: Mapping[str, tuple[AttributeOrigin, ...]] = field(default_factory=dict)
     finite: Domains = field(default_factory=dict)
     limited: bool = False
 
@@ -113,7 +113,10 @@ class Flow:
 
 
 def behind(
-    operator: Operator, below: Flow, promised: Promised, origins: Mapping[str, tuple[Origin, ...]] | None = None
+    operator: Operator,
+    below: Flow,
+    promised: Promised,
+    origins: Mapping[str, tuple[AttributeOrigin, ...]] | None = None,
 ) -> Flow:
     """What is known behind an operator with one input, given the templates that it passes on."""
     return Flow(

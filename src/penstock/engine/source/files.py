@@ -48,7 +48,7 @@ class Listed(Protocol):
 
 
 @dataclass(frozen=True)
-class Begun:
+class BegunFile:
     """A file that is read in part, and which rows or bytes of it are taken."""
 
     look: Look
@@ -77,7 +77,7 @@ class FilesReader:
         self.unreadable = Unreadable(source.name, self._options.get("on_unreadable", "wait"), patience)
         self._done: dict[str, Look] = {}
         self._finished = 0
-        self._begun: dict[str, Begun] = {}
+        self._begun: dict[str, BegunFile] = {}
         self._sameness = Sameness(source.name, files.format, lenient)
         self._changed: set[str] = set()
         self._ordinals: dict[str, int] = {}
@@ -157,7 +157,7 @@ class FilesReader:
                 self.unreadable.forget(name, split.path)
             else:
                 taken = joined(self._taken(name), split.start, split.stop)
-                self._begun[name] = Begun(Look(split.size, split.mtime_ns, split.mark), taken)
+                self._begun[name] = BegunFile(Look(split.size, split.mtime_ns, split.mark), taken)
                 self._changed.add(name)
 
     def _finish(self, name: str, look: Look) -> None:
@@ -202,7 +202,7 @@ class FilesReader:
             self._ordinals.update(part["ordinals"])
             self._finished = part["files_done"]
             for name, taken, *look in part.get("begun", ()):
-                self._begun[name] = Begun(Look(*look), tuple((start, stop) for start, stop in taken))
+                self._begun[name] = BegunFile(Look(*look), tuple((start, stop) for start, stop in taken))
             for name, *_ in part["delta"]:
                 self._begun.pop(name, None)
         self._partitions.update(self._ordinals)

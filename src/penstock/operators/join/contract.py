@@ -14,8 +14,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.contract.flow import (
+    AttributeOrigin,
     Flow,
-    Origin,
     Promised,
     Tags,
     Verdict,
@@ -236,7 +236,7 @@ def _rises(flow: Flow, tags: Tags) -> bool:
 
 def flow_behind(operator: Joined | MultiJoin, below: Sequence[Flow], promised: Promised, speaking: bool) -> Flow:
     """What flows behind a join that promises this; `speaking`: what the data says in band gets through."""
-    origins: dict[str, tuple[Origin, ...]] = {}
+    origins: dict[str, tuple[AttributeOrigin, ...]] = {}
     for column in operator.columns:
         known = [below[k].origins.get(n, ()) for k, n in column.origins]
         if all(known):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.contract.flow import Flow, Origin, promised_by
+from penstock.contract.flow import AttributeOrigin, Flow, promised_by
 from penstock.contract.template import Scheme, Template
 from penstock.operators.source.operator import Source
 from penstock.plan.domain import domains_behind
@@ -74,6 +74,6 @@ def flow_of(source: Source) -> Flow:
         promised_by(known.known if isinstance(known, Unknown) else known),
         isinstance(known, Unknown),
         any(isinstance(p, EndOfSource) for p in source.promises),
-        {n: (Origin(source.name, n),) for n in source.schema.names},
+        {n: (AttributeOrigin(source.name, n),) for n in source.schema.names},
         domains_behind(source, ()),
     )

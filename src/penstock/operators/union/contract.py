@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.contract.flow import Flow, Origin, Tags, Verdict, also_ends, met, none_null
+from penstock.contract.flow import AttributeOrigin, Flow, Tags, Verdict, also_ends, met, none_null
 from penstock.contract.rates import Pace, Term
 from penstock.plan.domain import domains_behind
 from penstock.plan.operator import Operator
@@ -19,7 +19,7 @@ def judge_union(operator: Operator, below: Sequence[Flow]) -> Verdict:
         also = {t: _ending(t, flow, others) for t in flow.promised}
         parts.append({t: a | more for t, a in flow.promised.items() if (more := also[t]) is not None})
     speaking = all(f.open or f.promised for f in below)
-    origins: dict[str, tuple[Origin, ...]] = {}
+    origins: dict[str, tuple[AttributeOrigin, ...]] = {}
     for name in operator.schema.names:
         if all(name in f.origins for f in below):
             origins[name] = tuple(dict.fromkeys(o for f in below for o in f.origins[name]))

@@ -1,0 +1,55 @@
+"""The house is in order: operators stay in their rooms, modules short, names apart, and the map shows what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from benchmarks.rooms import LONGEST, PACKAGE, lengths, modules, namers, operators, tree_of
+
+ROOT = PACKAGE.parents[1]
+#: Modules that are still too long; none may join them.
+TOO_LONG = {"engine/epoch/driver.py"}
+#: Classes of different packages that still share a name; none may join them.
+SHARED = {
+    "Aggregate", "Agreement", "Band", "Breach", "Candidate", "Checked", "Choosing", "Disorder", "Failing", "Flow",
+    "Form", "Grouping", "Held", "Join", "Joining", "Keeper", "Kept", "Label", "Limit", "Measured", "Node", "Pace",
+    "Piece", "Punctuate", "Report", "Rows", "Run", "Source", "Statistics", "Step", "Stream", "Tally", "Term", "Union",
+    "Unit", "Verdict", "Waiting", "Watch", "Written",
+}  # fmt: skip
+
+
+def test_an_operator_is_named_in_few_files_outside_its_room() -> None:
+    assert set(operators()) >= {"Top", "Join", "CountAggregate", "Impute"}
+    assert len(namers()["Top"]) <= 3, namers()["Top"]
+
+
+def test_no_module_is_long() -> None:
+    long = {m: n for m, n in lengths().items() if n > LONGEST and m not in TOO_LONG}
+    assert not long
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    known = {p.name for folder in ("src", "docs", "tests", "benchmarks") for p in (ROOT / folder).rglob("*.*")}
+    named = set(re.findall(r"`([\w./-]+\.(?:py|md|toml))`", page))
+    assert named
+    missing = [n for n in named if not ((PACKAGE / n).exists() or (ROOT / n).exists() or n in known)]
+    linked = [Path(link) for link in re.findall(r"\]\((\.\./[^)#]+)", page)]
+    missing += [str(link) for link in linked if not (ROOT / "docs" / link).exists()]
+    assert not missing
+
+
+def test_public_classes_have_names_of_their_own() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for module in modules():
+        if module.parts[0] == "operators" and module.name == "reference.py":
+            continue
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(module))
+    shared = {name: files for name, files in places.items() if len(files) > 1}
+    assert not shared.keys() - SHARED, {n: f for n, f in shared.items() if n not in SHARED}
+    assert not SHARED - shared.keys(), "no longer shared: take them off the list"
