@@ -210,8 +210,8 @@ def _behind(operator: Operator, below: Sequence[Forms]) -> Forms:
             return below[0]  # Whoever lets events pass or drops them lets every punctuation pass.
         case _:
             flow = _by_contract(operator, below).behind
-            told = (Form(tuple((n, _OF_CLASS[c]) for n, c in sorted(t) if c in _OF_CLASS)) for t in flow.promised)
-            return _least([*told, *([Form(open=True)] if flow.open else []), *([Form()] if flow.ends else [])])
+            passed = (Form(tuple((n, _OF_CLASS[c]) for n, c in sorted(t) if c in _OF_CLASS)) for t in flow.promised)
+            return _least([*passed, *([Form(open=True)] if flow.open else []), *([Form()] if flow.ends else [])])
 
 
 def _by_contract(operator: Operator, below: Sequence[Forms]) -> Verdict:
