@@ -12,7 +12,7 @@ from typing import Any
 from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
 from penstock.plan.plan import Plan
-from penstock.plan.refit import Fit, fit, known_sinks, refitted
+from penstock.plan.refit import Refit, fit, known_sinks, refitted
 from penstock.version import __version__
 
 Known = Mapping[str, Any]
@@ -73,10 +73,10 @@ class KnownQuery:
         """The plan with the ids of the record."""
         return plan if known is None else refitted(plan, known["plan"], known["sinks"], known["gone"])
 
-    def fit(self, plan: Plan, known: Known | None) -> Fit:
+    def fit(self, plan: Plan, known: Known | None) -> Refit:
         """What has changed; an error if that cannot be."""
         if known is None:
-            return Fit()
+            return Refit()
         found = fit(self.refitted(plan, known), known["plan"])
         if lines := found.refused:
             shown = "; ".join(lines[:3]) + (f"; and {len(lines) - 3} more" if len(lines) > 3 else "")

@@ -23,7 +23,7 @@ Described = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Fit:
+class Refit:
     """What has changed: why that cannot be, one line for each reason; and what to know of it if it can."""
 
     refused: tuple[str, ...] = ()
@@ -143,15 +143,15 @@ def _in_order(described: Described) -> list[str]:
 # --- does it fit ------------------------------------------------------------------------------------------------------
 
 
-def fit(plan: Plan, known: Described) -> Fit:
+def fit(plan: Plan, known: Described) -> Refit:
     """Whether a plan that has the checkpoint's ids can go on from where it is."""
     mine = plan.describe()
     if not (lines := plan.differences(known)):
-        return Fit()
+        return Refit()
     new, gone = mine.keys() - known.keys(), known.keys() - mine.keys()
     changed = [i for i in mine.keys() & known.keys() if _own(mine[i]) != _own(known[i])]
     if changed or (new and gone):
-        return Fit(tuple(lines))
+        return Refit(tuple(lines))
     if gone:
         return _taken_out(known, gone)
     refused: list[str] = []
@@ -168,14 +168,14 @@ def fit(plan: Plan, known: Described) -> Fit:
             elif way:
                 said = f"{' and '.join(way)} {'is' if len(way) == 1 else 'are'} new in front of {holder}"
                 remarks.append(f"{said}: what it has taken in before stays as it is")
-    return Fit(tuple(sorted(set(refused))), tuple(sorted(set(remarks))), True)
+    return Refit(tuple(sorted(set(refused))), tuple(sorted(set(remarks))), True)
 
 
-def _taken_out(known: Described, gone: Collection[str]) -> Fit:
+def _taken_out(known: Described, gone: Collection[str]) -> Refit:
     """Nothing is new, and some operators are not there any more."""
     feeding = _feeding_state(known)
     refused = [f"{i} is gone{_why_not(known, i)}" for i in gone if i in feeding or not known[i]["inputs"]]
-    return Fit(tuple(sorted(refused)), changed=True)
+    return Refit(tuple(sorted(refused)), changed=True)
 
 
 def _why_not(known: Described, i: str) -> str:
