@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.source import Split, open_reader, read
-from penstock.engine.source import files as reading
+from penstock.engine.source import Split, open_reader, read, turns
 from penstock.engine.source.inbox import MARKER, InboxReader, batch_folder
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
@@ -193,7 +192,7 @@ def test_neighbours_that_are_taken_together_are_one_split(tmp_path: Path) -> Non
 
 
 def test_a_wish_looks_into_so_many_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_LOOKED_AHEAD", 2)
+    monkeypatch.setattr(turns, "_LOOKED_AHEAD", 2)
     for i in range(4):
         write(tmp_path / f"{i}.parquet", [[i]], i)
     reader = open_reader(source(tmp_path))
