@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from penstock.builder.stream import Stream
 from penstock.errors import UserError
+from penstock.kernels.stateful import Fresh, Held, Stateful
+from penstock.kernels.stateful import Step as Stepped
 from penstock.kernels.step import (
     Asked,
     Keeping,
@@ -27,6 +29,7 @@ from penstock.operators.shared.thinning import ThinningSpec
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import Behaviour, ThroughBehaviour
 from penstock.plan.operator import Operator
+from penstock.plan.orders import Answer, Orders
 from penstock.plan.response import Response
 from penstock.plan.spec import (
     Carried,
@@ -68,11 +71,14 @@ def put_on(stream: S, make: Callable[[Operator], Operator]) -> S:
 
 
 __all__ = [
+    "Answer",
     "Asked",
     "Behaviour",
     "Carried",
     "Event",
     "Fact",
+    "Fresh",
+    "Held",
     "Item",
     "Keeping",
     "Leaving",
@@ -80,6 +86,7 @@ __all__ = [
     "Measured",
     "Noting",
     "Operator",
+    "Orders",
     "Passing",
     "Pattern",
     "Punctuate",
@@ -90,6 +97,8 @@ __all__ = [
     "Running",
     "Spec",
     "SqlStep",
+    "Stateful",
+    "Stepped",
     "Surroundings",
     "TableStep",
     "ThinningSpec",
