@@ -148,8 +148,8 @@ class Driver:
         salt = "" if self.checkpoint.records == self.checkpoint.storage else self.checkpoint.records.base
         self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings, salt)
         self.inverted = Inverted(self.plan, self.checkpoint, self.table_keeper)
-        self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
+        self.promises = {i: PromiseState(s, self.propagation.apart[i]) for i, s in self.sources.items()}
         #: What operators that pace let pass in the next epoch: as it stood when this one was punctuated.
         self.floors: dict[str, int] = {}
         self.closed: dict[str, int] = {}
@@ -182,7 +182,8 @@ class Driver:
             for node_id, reader in self.readers.items():
                 reader.restore(snapshot.get(node_id), self.deltas[node_id])
             for node_id, stored in found.promises.items():
-                self.promises[node_id] = PromiseState.from_json(self.sources[node_id], stored)
+                apart = self.propagation.apart[node_id]
+                self.promises[node_id] = PromiseState.from_json(self.sources[node_id], stored, apart)
             self.propagation.restore(found.punctuation.get("unions", {}))
             self.floors = self.propagation.floors
             self.closed = dict(found.punctuation.get("closed", {}))
