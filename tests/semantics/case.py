@@ -59,7 +59,7 @@ class Feed:
     def declared(self) -> ps.Stream:
         time = self.schema.split()[0]
         stream = ps.stream(self.name, self.schema, time=time)
-        made: ps.Stream = eval(f"s{self.promises}", {"s": stream})
+        made: ps.Stream = eval(f"s{self.promises}", {"s": stream, "ps": ps})
         return made
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from random_cases import cuts
 from penstock.pattern.pattern import Pattern
 
 ONE = Cut(max_rows=1, file_rows=1)
+SCHEMA = "ts int, k string, id int"
 #: How a tick is written in each kind of time.
 KINDS: dict[str, tuple[str, Callable[[int], Any], str, str]] = {
     "int": ("int", lambda t: t, "10", "20"),
@@ -29,7 +30,7 @@ KINDS: dict[str, tuple[str, Callable[[int], Any], str, str]] = {
 }
 
 
-def feed(items: Iterable[Any], schema: str = "ts int, k string, id int", name: str = "s", ends: str = "") -> Feed:
+def feed(items: Iterable[Any], schema: str = SCHEMA, name: str = "s", ends: str = "") -> Feed:
     return Feed(name, tuple(("", item) for item in items), f".punctuated(){ends}", schema=schema)
 
 
@@ -178,10 +179,106 @@ def test_nan_is_beyond_every_bound() -> None:
     assert on_reference(late).letters == on_kernels(late, ONE).letters == [("s", "late", 2)]
 
 
+# --- how many landmark windows there are ---
+
+EVENT = {"ts": 0, "k": "a", "id": 0}
+LANDMARKS = "s.window(landmark=1).agg(n='count(*)')"
+#: Whether time has come so far is the same in every order: who says `>= 0` does not take it back.
+_TOLD = {
+    "up to": (["[< 2, *, *]", "[>= 0, *, *]"], 2),
+    "single times": (["[< 2, *, *]", "[2, *, *]", "[>= 3, *, *]"], 3),
+    "a range": (["[< 1, *, *]", "[[1, 4), *, *]", "[>= 4, *, *]"], 4),
+    "what was said already": (["[< 1, *, *]", "[[1, 4), *, *]", "[>= 1, *, *]"], 4),
+    "nothing": (["[>= 0, *, *]"], 1),
+}
+
+
+@pytest.mark.parametrize("told", _TOLD)
+def test_landmark_windows_go_as_far_as_time_has_come_though_nothing_more_can_come(told: str) -> None:
+    said, last = _TOLD[told]
+    for each in permutations(said):
+        case = Case(LANDMARKS, (feed([EVENT, *each]),))
+        assert [r["window_end"] for r in rows(case)] == list(range(1, last + 1)), each
+
+
+def test_landmark_windows_up_to_the_bounds_of_time() -> None:
+    """Beyond the bounds nothing comes: then 4 is the last of all times, and it has come."""
+    times = Feed("s", (("", EVENT), ("", "[< 2, *, *]"), ("", "[<= 4, *, *]")), ".bounds('ts', -5, 4).punctuated()")
+    case = Case(LANDMARKS, (replace(times, schema=SCHEMA),))
+    assert [r["window_end"] for r in rows(case)] == [1, 2, 3, 4, 5]
+    # Up to the greatest value there is nobody means so many windows.
+    assert rows(Case(LANDMARKS, (feed([EVENT, "[< 2, *, *]", f"[<= {2**31 - 1}, *, *]"]),))) == [
+        {"window_end": 1, "n": 1},
+        {"window_end": 2, "n": 1},
+    ]
+
+
+def test_landmark_windows_go_on_after_all_of_them_were_complete() -> None:
+    """Nothing can come from 0 on, yet time goes on: there is a window whenever it is told that a period has passed."""
+    case = Case(LANDMARKS, (feed([EVENT, "[>= 0, *, *]", "[< 2, *, *]", "[< 3, *, *]"], ends=".ends()"),))
+    found = on_kernels(case, ONE)
+    assert [[r["window_end"] for r in found.epochs.get(e, [])] for e in (1, 2, 3, 4)] == [[], [1], [2], [3]]
+    assert found.state == 0
+    assert_grammatical(found)
+    # Behind them it is not promised that there are no more.
+    behind = Case(f"{LANDMARKS}.rename(window_end='w').window(2, on='w').agg(m='sum(n)')", case.feeds)
+    assert rows(behind) == [{"window_start": 0, "m": 1}, {"window_start": 2, "m": 2}]
+
+
+@pytest.mark.parametrize("keys", [["'a'", "'b'"], ["{'a', 'b'}"]])
+@pytest.mark.parametrize("query", [LANDMARKS, f"s.select('ts', 'id').{LANDMARKS.removeprefix('s.')}"])
+def test_landmark_windows_when_every_declared_key_is_over(keys: list[str], query: str) -> None:
+    """Then nothing can come, but that is not the end: time may be told to have come further."""
+    over = [f"[*, {k}, *]" for k in keys]
+    for said in permutations([*over, "[< 3, *, *]", "[< 2, 'a', *]"]):
+        stream = feed([EVENT, *said], ends=".ends()")
+        declared = replace(stream, promises=f".punctuate(ps.Punctuate.values('k', ['a', 'b'])){stream.promises}")
+        assert [r["window_end"] for r in rows(Case(query, (declared,)))] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("here", ["s", "t"])
+@pytest.mark.parametrize("more", [0, 3])
+def test_landmark_windows_go_as_far_as_any_of_the_streams_has_told(here: str, more: int) -> None:
+    """Streams end in whatever epoch they are read out in; how far they had come is not forgotten by then."""
+    told = {here: [*["[*, 'b', *]"] * more, "[<= 4, *, *]"], "st".replace(here, ""): ["[*, 'b', *]"] * (3 - more)}
+    for text in ("s.union(t)", "t.union(s)"):
+        case = Case(
+            f"{text}.window(landmark=3, origin=-1).agg(n='count(*)')",
+            (feed([EVENT, *told["s"]], ends=".ends()"), feed(told["t"], name="t", ends=".ends()")),
+        )
+        assert [r["window_end"] for r in rows(case)] == [2, 5]
+
+
+@pytest.mark.parametrize("on", ["order_by('ts')", "distinct()", "top(1, by='id', per=['ts'])", "select('ts', 'id')"])
+def test_landmark_windows_behind_an_operator_go_as_far_as_time_has_come(on: str) -> None:
+    for said in permutations(["[< 2, *, *]", "[>= 0, *, *]"]):
+        case = Case(f"s.{on}.window(landmark=1).agg(n='count(*)')", (feed([EVENT, *said], ends=".ends()"),))
+        assert [r["window_end"] for r in rows(case)] == [1, 2], said
+
+
+@pytest.mark.parametrize("within", ["", ", within=5"])
+@pytest.mark.parametrize("waits", ["s", "t"])
+def test_landmark_windows_behind_a_join_go_as_far_as_both_sides_have_told(within: str, waits: str) -> None:
+    told = {"s": ["[< 4, *, *]"], "t": ["[< 2, *, *]", "[< 6, *, *]"]}
+    told[waits] = [*["[*, 'b', *]"] * 2, *told[waits]]
+    case = Case(
+        f"s.join(t, on='k'{within}).window(landmark=1, on='ts').agg(n='count(*)')",
+        (feed([EVENT, *told["s"]], ends=".ends()"), feed([{**EVENT, "ts": 1}, *told["t"]], name="t", ends=".ends()")),
+    )
+    assert [r["window_end"] for r in rows(case)] == [1, 2, 3, 4]
+
+
+def test_landmark_windows_of_partitions_go_as_far_as_all_of_them_have_told() -> None:
+    """Partitions do not end one by one: the source is as far as the slowest of them."""
+    items = (("p", EVENT), ("p", "[< 2, *, *]"), ("q", "[< 3, *, *]"), ("p", "[>= 0, *, *]"), ("q", "[>= 2, *, *]"))
+    for some, last in ((items[:3], 2), (items[:4], 3), (items, 3)):
+        case = Case(LANDMARKS, (Feed("s", some, ".punctuated()", schema=SCHEMA),))
+        assert [r["window_end"] for r in rows(case)] == list(range(1, last + 1))
+
+
 # --- anything, against the definition ---
 
 TIMES, KEYS = range(24), ("a", "b")
-SCHEMA = "ts int, k string, id int"
 
 
 @st.composite
@@ -244,6 +341,19 @@ def answered(items: list[Any], shape: dict[str, int], by_key: bool) -> set[tuple
     return found
 
 
+def landmarks_answered(items: list[Any], shape: dict[str, int], by_key: bool) -> set[tuple[Any, ...]]:
+    """By definition: those that are complete as far as promises with an end go, by these or others; and if nothing can
+    come at all, those up to the first that holds the latest event.
+    """
+    schema = feed([]).declared.schema
+    complete = answered(items, shape, by_key)
+    ending = [i for i in items if not isinstance(i, str) or not Pattern.parse(i, schema)["ts"].matches(10**6)]
+    told = answered(ending, shape, by_key)
+    latest = max((i["ts"] for i in items if not isinstance(i, str)), default=0)
+    first = min((label for label, _ in complete if label > latest), default=0)
+    return told | {(label, key) for label, key in complete if label <= first}
+
+
 def labels_of(outcome: Outcome, by_key: bool) -> set[tuple[Any, ...]]:
     return {(r.get("window_start", r.get("window_end")), r["k"] if by_key else None) for r in outcome.rows}
 
@@ -254,16 +364,11 @@ def check(
     text, shape = window
     by = ".group_by('k')" if by_key else ""
     case = Case(f"s{text}{by}.agg(n='count(*)')", (feed(items, SCHEMA),))
-    expected = answered(items, shape, by_key)
+    expected = answered(items, shape, by_key) if shape["size"] else landmarks_answered(items, shape, by_key)
     found = engine(case, cut)
     assert_grammatical(found)
     assert not found.letters
-    said = labels_of(found, by_key)
-    if not shape["size"]:
-        # Landmark windows go on without end: those count that end no later than the first behind the last event.
-        last = max((i["ts"] for i in items if not isinstance(i, str)), default=0) + shape["slide"]
-        expected, said = ({e for e in these if e[0] <= last} for these in (expected, said))
-    assert said == expected
+    assert labels_of(found, by_key) == expected
     assert difference(found.rows, on_reference(case).rows) == ([], [])
 
 

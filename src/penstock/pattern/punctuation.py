@@ -8,14 +8,22 @@ together, so a frontier that advances a million times stays one pattern.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ViolationError
-from penstock.pattern.minimise import Containers, contains_beside, forgetting, jointly_cover, smallest, without
+from penstock.pattern.minimise import (
+    Containers,
+    by_reach,
+    contains_beside,
+    forgetting,
+    jointly_cover,
+    smallest,
+    without,
+)
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction_set import jointly_contain
 from penstock.pattern.schema import Schema
@@ -31,13 +39,23 @@ class PunctuationSet:
     >>> seen = PunctuationSet(s).add(Pattern.parse("[< 3, *]", s), Pattern.parse("[[3, 5], *]", s))
     >>> print(seen, seen.covers(Pattern.parse("[4, 'a']", s)))
     [<= 5, *] True
+
+    Of some attributes it may matter how far the promises reached that had an end: `< 3` says so, and together with
+    `>= 3` no longer does. Named in `apart`, they are not put together:
+
+    >>> print(PunctuationSet(s, apart=("wid",)).add(Pattern.parse("[< 3, *]", s), Pattern.parse("[>= 3, *]", s)))
+    [< 3, *] [>= 3, *]
     """
 
     schema: Schema
     patterns: tuple[Pattern, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def add(self, *patterns: Pattern) -> PunctuationSet:
         """This set with more punctuations; the same set if they say nothing new."""
+        if self.apart:
+            parts = [(part, part.add(*some)) for part, some in self._parts(patterns)]
+            return self if all(a is b for a, b in parts) else self._with(p for _, part in parts for p in part)
         stored = Containers(self.patterns)
         fresh: list[Pattern] = []
         for pattern in patterns:
@@ -60,6 +78,9 @@ class PunctuationSet:
         >>> print(seen.without(Pattern.parse("[{1, 5}, *]", s)))
         [<= 0, *] [[2, 3], *] [9, *]
         """
+        if self.apart:
+            parts = (part.without(*some, keep_ranges=keep_ranges) for part, some in self._parts(patterns))
+            return self._with(p for part in parts for p in part)
         left = list(self.patterns)
         for q in patterns:
             left = [piece for p in left for piece in without(p, q, keep_ranges=keep_ranges)]
@@ -78,7 +99,22 @@ class PunctuationSet:
         left = list(self.patterns)
         for q in patterns:
             left = [piece for p in left for piece in forgetting(p, q)]
-        return PunctuationSet(self.schema, tuple(left))
+        return self._with(left)
+
+    def _with(self, patterns: Iterable[Pattern]) -> PunctuationSet:
+        return replace(self, patterns=tuple(patterns))
+
+    def _parts(self, patterns: Iterable[Pattern]) -> list[tuple[PunctuationSet, list[Pattern]]]:
+        """The parts that are kept apart, and with each those of some patterns that belong to it."""
+        mine, theirs = by_reach(self.patterns, self.apart), by_reach(patterns, self.apart)
+        kinds = dict.fromkeys([*mine, *theirs])
+        return [(PunctuationSet(self.schema, tuple(mine.get(k, ()))), theirs.get(k, [])) for k in kinds]
+
+    def says(self, pattern: Pattern) -> bool:
+        """Whether the set covers a pattern with what is not kept apart from it: adding it would tell nothing new."""
+        if not self.apart:
+            return self.covers(pattern)
+        return any(part.covers(p) for part, some in self._parts([pattern]) for p in some)
 
     def covers(self, pattern: Pattern) -> bool:
         """Whether every event that matches `pattern` matches one of these.
@@ -127,8 +163,8 @@ class PunctuationSet:
         return [p.to_json() for p in self.patterns]
 
     @classmethod
-    def from_json(cls, stored: Iterable[list[Any]], schema: Schema) -> PunctuationSet:
-        return cls(schema, tuple(Pattern.from_json(p, schema) for p in stored))
+    def from_json(cls, stored: Iterable[list[Any]], schema: Schema, apart: tuple[str, ...] = ()) -> PunctuationSet:
+        return cls(schema, tuple(Pattern.from_json(p, schema) for p in stored), apart)
 
 
 @dataclass(frozen=True)

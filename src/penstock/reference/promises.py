@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.pattern.gap import BEHIND_ALL
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction
 from penstock.pattern.schema import Schema
@@ -74,14 +75,17 @@ class Promises:
             return []
         fresh = [pattern]
         for attribute in self.domains:
-            fresh = widest([*fresh, *(w for p in fresh for w in self._for_every_value(attribute, p, fresh))])
+            # Earlier ones for some values too: a new one for all of them may be what was missing.
+            some = [*fresh, *self.patterns]
+            fresh = widest([*fresh, *(w for p in some for w in self._for_every_value(attribute, p, fresh))])
         fresh = [p for p in fresh if not self.covers(p)]
         self.patterns = widest([*self.patterns, *fresh])
-        return fresh
+        # Behind the end nothing more could be said.
+        return sorted(fresh, key=lambda p: not p.restricted)
 
     def covers(self, pattern: Pattern) -> bool:
         """Whether one punctuation alone says as much."""
-        return any(known.contains(pattern) for known in self.patterns)
+        return any(tells(known, pattern) for known in self.patterns)
 
     def could_come(self, wanted: Wanted) -> bool:
         """Whether an event with these values is possible that matches no punctuation."""
@@ -136,12 +140,34 @@ class Promises:
 
 
 def widest(patterns: Iterable[Pattern]) -> list[Pattern]:
-    """Those that are not empty nor contained in another."""
+    """Those that are not empty and of which no other tells all."""
     kept: list[Pattern] = []
     for pattern in patterns:
-        if not pattern.is_empty and not any(k.contains(pattern) for k in kept):
-            kept = [k for k in kept if not pattern.contains(k)] + [pattern]
+        if not pattern.is_empty and not any(tells(k, pattern) for k in kept):
+            kept = [k for k in kept if not tells(pattern, k)] + [pattern]
     return kept
+
+
+def tells(pattern: Pattern, other: Pattern) -> bool:
+    """Whether one punctuation tells all that another does: what cannot come, and how far time has come.
+
+    `< 5` tells how far: time has come to 5. `*` does not, though it contains `< 5`.
+
+    >>> schema = Schema.parse("hour int", time="hour")
+    >>> everything, five, seven = (Pattern.parse(text, schema) for text in ("[*]", "[< 5]", "[< 7]"))
+    >>> tells(seven, five), tells(everything, five)
+    (True, False)
+    """
+    return pattern.contains(other) and _reach(pattern) == _reach(other)
+
+
+def _reach(pattern: Pattern) -> list[bool]:
+    return [has_end(pattern[name]) for name in pattern.schema.times]
+
+
+def has_end(restriction: Restriction) -> bool:
+    """Whether a restriction on time speaks of times up to an end."""
+    return not restriction.extent() or restriction.extent()[-1][1] < BEHIND_ALL
 
 
 def _without(pattern: Pattern, attribute: str) -> Pattern:

@@ -116,8 +116,8 @@ class Driver:
         salt = "" if self.checkpoint.records == self.checkpoint.storage else self.checkpoint.records.base
         self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings, salt)
         self.inverted = Inverted(self.plan, self.checkpoint, self.table_keeper)
-        self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
+        self.promises = {i: PromiseState(s, self.propagation.apart[i]) for i, s in self.sources.items()}
         #: What operators that pace let pass in the next epoch: as it stood when this one was punctuated.
         self.told: dict[str, Any] = {}
         self.closed: dict[str, int] = {}

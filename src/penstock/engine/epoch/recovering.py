@@ -34,7 +34,8 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
         for node_id, reader in driver.readers.items():
             reader.restore(snapshot.get(node_id), driver.deltas[node_id])
         for node_id, stored in found.promises.items():
-            driver.promises[node_id] = PromiseState.from_json(driver.sources[node_id], stored)
+            apart = driver.propagation.apart[node_id]
+            driver.promises[node_id] = PromiseState.from_json(driver.sources[node_id], stored, apart)
         driver.propagation.restore(found.punctuation.get("unions", {}))
         driver.told = driver.propagation.told
         driver.closed = dict(found.punctuation.get("closed", {}))

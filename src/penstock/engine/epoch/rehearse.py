@@ -46,7 +46,8 @@ def rehearse(driver: Driver, job: Job, asked: Sequence[tuple[str, Pattern]]) -> 
             propagation.behaviours[queue] = propagation.behaviours[queue].unqueued()
         over = propagation.run({i: [Pattern.all(s.schema)] for i, s in driver.sources.items()})
         idle = {i: empty_orders([q.inputs[0].schema]) for i, q in queues.items()}
-        orders = {**idle, **propagation.orders(), **closing_orders(driver.pipeline, over)}
+        own = propagation.orders()
+        orders = {**idle, **own, **closing_orders(driver.pipeline, over, own)}
         merging = Merge(driver.manifest.units, orders, driver.closed)
         # As the next epoch would go, if it brought nothing but the end.
         job = replace(job, stagings=stagings, purges={}, sweeps={}, told=driver.told, rehearsal=True)

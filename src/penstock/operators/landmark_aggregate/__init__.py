@@ -39,10 +39,9 @@ class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
         )
 
     def behaviour(self, operator: LandmarkAggregate, heard: bool) -> Behaviour:
-        """A window goes on for a key even when no event of it can come: only its end counts."""
-        from penstock.operators.aggregate.punctuation import closing_by
+        from penstock.operators.landmark_aggregate.punctuation import LandmarkBehaviour
 
-        return closing_by(operator, (operator.window.label,))
+        return LandmarkBehaviour(operator)
 
     def judge(self, operator: LandmarkAggregate, below: Sequence[Flow]) -> Verdict:
         from penstock.operators.landmark_aggregate.contract import judge_landmarks

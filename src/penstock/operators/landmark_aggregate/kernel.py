@@ -86,27 +86,34 @@ class LandmarkKernel(GroupKernel):
         kernel = self.groups
         partials = kernel.merge([*(run.rows for run in runs), *([] if delta is None else [delta])])
         output = self.nothing
+        # The end of the last window that was answered: closed by a frontier, or by the latest event when nothing could
+        # come any more. How far that was only the state knows.
+        known = [self.circumstances.closed, *(run.high for run in runs)]
+        done = max((tick for tick in known if tick is not None), default=None)
         if closers and partials.num_rows:
-            output, partials = self._end(partials, closers)
-        added = (Fresh(0, partials.combine_chunks()),) if partials.num_rows else ()
+            output, partials, done = self._end(partials, closers, done)
+        added = (Fresh(0, partials.combine_chunks(), high=done),) if partials.num_rows else ()
         return Step(output, tuple(run.name for run in runs), added=added)
 
-    def _end(self, partials: pa.Table, closers: Sequence[Pattern]) -> tuple[pa.Table, pa.Table]:
+    def _end(
+        self, partials: pa.Table, closers: Sequence[Pattern], done: int | None
+    ) -> tuple[pa.Table, pa.Table, int | None]:
         window = self.groups.window
         assert isinstance(window, LandmarkWindow)
         bounds = [_bound(c, window.label) for c in closers]
-        over = any(b is None for b in bounds)
-        # At the end of everything: up to the latest event, or to a frontier that has gone further.
-        reached = [b for b in bounds if b is not None]
-        upto = max([*reached, pc.max(partials[window.label]).as_py()] if over else reached)
-        tick = self.circumstances.closed
-        since = None if tick is None else from_tick(tick, window.unit)
-        output = self.nothing
-        if since is None or to_tick(upto, window.unit) > to_tick(since, window.unit):
-            output, partials = self.groups.landmark(partials, upto, since)
-        return output, partials.slice(0, 0) if over else partials
+        ends = [to_tick(b, window.unit) for b in bounds if b is not None]
+        if None in bounds:
+            # Nothing can come any more: up to the latest event, or to a frontier that has gone further.
+            ends.append(to_tick(pc.max(partials[window.label]).as_py(), window.unit))
+        upto, output = max(ends), self.nothing
+        if done is None or upto > done:
+            since = None if done is None else from_tick(done, window.unit)
+            output, partials = self.groups.landmark(partials, from_tick(upto, window.unit), since)
+            done = upto
+        over = not all(c.restricted for c in closers)
+        return output, partials.slice(0, 0) if over else partials, done
 
 
 def _bound(closer: Pattern, label: str) -> Any:
-    """The label up to which a closer reaches; None for the end of everything."""
+    """The label up to which a closer reaches; None if it completes all windows."""
     return getattr(closer[label], "high", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.errors import FailingError
@@ -15,14 +15,15 @@ from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.moment import from_tick, to_tick
-from penstock.reference.promises import Promises
+from penstock.reference.promises import Promises, has_end
 
 
 class LandmarkAggregate:
     """For every window end that is newly complete, every group with events before that end.
 
-    An event is in infinitely many windows, so Bucket and Aggregate are one here. When nothing more can come, the
-    last window is the one that holds the latest event. Windows end for all groups together: a punctuation that
+    An event is in infinitely many windows, so Bucket and Aggregate are one here. There are windows as far as time is
+    told to have come, and when nothing more can come, those up to the latest event. It may be told later that time has
+    come further, so only the end of the input is the end. Windows end for all groups together: a punctuation that
     restricts a key as well closes nothing.
     """
 
@@ -37,6 +38,9 @@ class LandmarkAggregate:
         self.promised = Promises(source.schema, domains(source, but=[window.on]))
         self.times = possible_times(window, source)
         self.given: list[Restriction] = []
+        #: Whether nothing at all can come, and whether that was passed on. Who runs the plan knows if that is the end.
+        self.idle = self.done = False
+        self.is_over: Callable[[], bool] = lambda: True
         self.groups: dict[tuple[Any, ...], Group] = {}
         self.on_failure: Note = ignore
         #: Per group, the latest window end that was emitted.
@@ -54,22 +58,31 @@ class LandmarkAggregate:
         return []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        return [item for known in self.promised.add(pattern) for item in self._close(known)]
+        out = [item for known in self.promised.add(pattern) for item in self._close(known)]
+        return [*out, *self.end()]
 
     def _close(self, pattern: Pattern) -> Iterable[Item]:
         if not set(pattern.restricted) <= {self.on}:
             return []
         self.given.append(pattern[self.on])
-        ends = Range(None, None) if ANY in self.given else complete_landmarks(self.window, self.given, self.times)
-        if not isinstance(ends, Range):
+        self.idle = self.idle or ANY in self.given
+        out: list[Item] = []
+        come = complete_landmarks(self.window, [g for g in self.given if has_end(g)], self.times)
+        if isinstance(come, Range) and come.high is not None:
+            out += self._emit_up_to(come.high)
+            labels = to_labels(come, self.label_type)
+            out.append(Punctuate(Pattern.by_name(self.declared.schema, {self.window.label: labels})))
+        if self.idle or complete_landmarks(self.window, self.given, self.times) == Range(None, None):
+            out += self._emit_up_to(self._end_of_latest())
+        return out
+
+    def end(self) -> list[Item]:
+        """The last word, when nothing can come because the input is over."""
+        if self.done or not self.idle or not self.is_over():
             return []
-        if ends.high is not None:
-            labels = to_labels(ends, self.label_type)
-            passed = Pattern.by_name(self.declared.schema, {self.window.label: labels})
-            return [*self._emit_up_to(ends.high), Punctuate(passed)]
-        out = self._emit_up_to(self._end_of_latest())
+        self.done = True
         self.groups.clear()
-        return [*out, Punctuate(Pattern.all(self.declared.schema))]
+        return [Punctuate(Pattern.all(self.declared.schema))]
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -45,8 +46,8 @@ class PromiseState:
     A source is as far as its slowest partition; a partition that appears later has to keep to what was asserted.
     """
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, source: Source, apart: tuple[str, ...] = ()) -> None:
+        self.source, self.apart = source, apart
         self.schema: Schema = source.schema
         self.promises: tuple[Promise, ...] = source.promises
         self.ended = False
@@ -57,11 +58,14 @@ class PromiseState:
         self._over = [KeyState.empty(self.schema, p.key) for p in self._ending]
         self._disorder: dict[str, int] = {}
         self._passed: dict[int, int] = {}
-        self._given = PunctuationSet(self.schema)
+        self._given = self._set()
         self._tallies: dict[str, Tally] = {}
         self._last: dict[str, Tally] = {}
         self._periods = {p.attribute: p.period for p in self._all(Every)}
         check_declared(source)
+
+    def _set(self) -> PunctuationSet:
+        return PunctuationSet(self.schema, apart=self.apart)
 
     def _all(self, *kinds: type[Any]) -> list[Any]:
         return [p for p in self.promises if isinstance(p, kinds)]
@@ -125,7 +129,7 @@ class PromiseState:
                 mine[:] = [t if m is None else m if t is None else max(m, t) for m, t in zip(mine, theirs)]
             if report["punctuations"]:
                 added = [Pattern.from_json(p, self.schema) for p in report["punctuations"]]
-                partition.punctuations = (partition.punctuations or PunctuationSet(self.schema)).add(*added)
+                partition.punctuations = (partition.punctuations or self._set()).add(*added)
                 fresh += added
             for told in report["values"]:
                 names = tuple(told["of"])
@@ -144,6 +148,7 @@ class PromiseState:
             *self._advance_in_band(fresh, named),
             *self._end_keys(came),
         )
+        self.ended = self.ended or not all(p.restricted for p in asserted)
         self._forget()
         self._last = tallies
         for attribute, tally in tallies.items():  # last: the slack of this epoch was that of what came before it
@@ -198,9 +203,9 @@ class PromiseState:
                     self.forgotten += lost
                 given = partition.punctuations
                 if given is not None and len(given) > promise.remember:
-                    partition.punctuations = PunctuationSet(self.schema, given.patterns[-promise.remember :])
+                    partition.punctuations = replace(given, patterns=given.patterns[-promise.remember :])
                     self.forgotten += len(given) - promise.remember
-            self._given = PunctuationSet(self.schema, self._given.patterns[-promise.remember :])
+            self._given = replace(self._given, patterns=self._given.patterns[-promise.remember :])
 
     def _slack(self, promise: Disorder | Adaptive) -> int:
         """The slack in force: as declared, or measured in the epochs before."""
@@ -285,7 +290,7 @@ class PromiseState:
         parts = list(self._partitions.values())
         if len(parts) == 1:
             asserted = [p for ledger in news.values() for p in ledger.patterns()]
-            return [*asserted, *self._agree(fresh, [parts[0].punctuations or PunctuationSet(self.schema)])]
+            return [*asserted, *self._agree(fresh, [parts[0].punctuations or self._set()])]
         asserted = []
         for names, ledger in news.items():
             for part in parts:
@@ -297,7 +302,7 @@ class PromiseState:
         # Values of one partition may be covered by ranges of another: all as patterns, though that is slow for many.
         sets = []
         for part in parts:
-            given = part.punctuations or PunctuationSet(self.schema)
+            given = part.punctuations or self._set()
             sets.append(given.add(*(p for ledger in part.values.values() for p in ledger.patterns())))
         candidates = [*fresh, *(p for ledger in news.values() for p in ledger.patterns())]
         return [*asserted, *self._agree(candidates, sets)]
@@ -307,15 +312,15 @@ class PromiseState:
             return []
         if len(parts) == 1:
             # Of many that tell ever more of the same keys, those that tell most.
-            asserted = [p for p in maximal(fresh) if not self._given.covers(p)]
+            asserted = [p for p in maximal(fresh, self.apart) if not self._given.says(p)]
             return self._grown_together(asserted)
         common: Iterable[Pattern] = fresh
         for part in parts:
-            common = maximal(p.intersect(q) for p in common for q in part)
+            common = maximal((p.intersect(q) for p in common for q in part), self.apart)
         told = self._given.add(*(p for ledger in self._agreed().values() for p in ledger.patterns()))
         asserted = []
         for pattern in (*(p for part in parts for p in part), *common):
-            if not told.covers(pattern) and all(part.covers(pattern) for part in parts):
+            if not told.says(pattern) and all(part.covers(pattern) for part in parts):
                 told = told.add(pattern)
                 asserted.append(pattern)
         return self._grown_together(asserted)
@@ -324,7 +329,8 @@ class PromiseState:
         """New punctuations, and the ranges that they become with earlier ones: those say more than their parts."""
         before = set(self._given)
         self._given = self._given.add(*asserted)
-        return list(maximal((*asserted, *(p for p in self._given if p not in before and grows(p)))))
+        grown = (p for p in self._given if p not in before and grows(p))
+        return list(maximal((*asserted, *grown), self.apart))
 
     @property
     def frontier(self) -> dict[str, int]:
@@ -369,16 +375,16 @@ class PromiseState:
         }
 
     @classmethod
-    def from_json(cls, source: Source, stored: Mapping[str, Any]) -> PromiseState:
-        state = cls(source)
+    def from_json(cls, source: Source, stored: Mapping[str, Any], apart: tuple[str, ...] = ()) -> PromiseState:
+        state = cls(source, apart)
         for name, p in stored["partitions"].items():
-            state._partitions[name] = PartitionState.from_json(p, source.schema)
+            state._partitions[name] = PartitionState.from_json(p, source.schema, apart)
         state._keys = [list(k) for k in stored["keys"]]
         if "over" in stored:
             state._over = [KeyState.from_json(k, source.schema) for k in stored["over"]]
         state._disorder = dict(stored["disorder"])
         state._passed = {int(i): t for i, t in stored["passed"].items()}
-        state._given = PunctuationSet.from_json(stored["given"], source.schema)
+        state._given = PunctuationSet.from_json(stored["given"], source.schema, apart)
         state._tallies = {a: Tally.from_json(t) for a, t in stored.get("tallies", {}).items()}
         state._last = {a: Tally.from_json(t) for a, t in stored.get("last", {}).items()}
         state.forgotten = int(stored.get("forgotten", 0))
