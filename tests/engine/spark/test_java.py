@@ -135,7 +135,7 @@ def test_without_a_writable_cache_the_launcher_is_temporary(tmp_path: Path, monk
 
 
 _COLLECT = """
-from penstock.engine.session import spark_session
+from penstock.engine.spark.session import spark_session
 spark = spark_session("local[1]")
 print(spark.sparkContext.parallelize([1, 2, 3], 1).map(lambda x: 2 * x).collect())
 """
