@@ -28,7 +28,7 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint.checkpoint import Checkpoint
-from penstock.operators.join.reference_partner import Held
+from penstock.operators.join.reference_partner import HeldEvent
 from penstock.operators.source.operator import Source
 from penstock.pattern.feedback import Feedback
 from penstock.pattern.pattern import Pattern
@@ -247,7 +247,7 @@ def _piece(held: Any, inputs: list[str]) -> str:
     if isinstance(held, Group):
         return f"{' '.join(map(str, held.key)) or 'all'} ({len(held.rows)})"
     values = " ".join("null" if v is None else str(v) for v in held.row.values())
-    return f"{inputs[held.input]} {values}" if isinstance(held, Held) else values
+    return f"{inputs[held.input]} {values}" if isinstance(held, HeldEvent) else values
 
 
 def _held(state: Iterable[Any], operator: Operator) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.errors import UserError
 from penstock.kernels.stateful import Fresh, Held, Stateful
 from penstock.kernels.stateful import Step as Stepped
@@ -41,6 +41,8 @@ from penstock.plan.spec import (
     Surroundings,
     Told,
     Traits,
+    found_in,
+    made_in,
     register,
     registered,
     same,
@@ -49,7 +51,7 @@ from penstock.plan.spec import (
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.running import Running
 
-S = TypeVar("S", bound=Stream)
+S = TypeVar("S", bound=StreamBuilder)
 
 
 def put_on(stream: S, make: Callable[[Operator], Operator]) -> S:
@@ -105,6 +107,8 @@ __all__ = [
     "ThroughBehaviour",
     "Told",
     "Traits",
+    "found_in",
+    "made_in",
     "put_on",
     "register",
     "registered",

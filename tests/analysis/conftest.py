@@ -6,3 +6,5 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "pattern"))
+sys.path.append(str(Path(__file__).parents[1] / "contract"))

@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from accordance import Accordance, accord, blocks, fits
+from contracts import Contract
+from disaccord import Edge, Node, Port, Refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.analysis.accordance import Accordance, accord, blocks, fits
-from penstock.analysis.disaccord import Edge, Node, Port, Refusal
-from penstock.contract.contract import Contract
 from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback
 from penstock.contract.template import Scheme
 

@@ -251,6 +251,13 @@ def test_reports_say_how_much() -> None:
     assert report.to_json()["findings"][-1 if found is report.findings[-1] else -2]["rows"] is not None
 
 
+def test_one_is_one() -> None:
+    query = stream("a", rate=1, keys={"k": 1}).disorder(1).window(1, slide=9).group_by("k").agg(n="count(*)")
+    (found,) = [f for f in with_bounds(check(query.plan), query.plan).findings if f.operator == "aggregate-1"]
+    assert found.bound is not None
+    assert found.bound.startswith("at most 1 row (1 key × 1 window)") and found.bound.endswith("within 1 tick")
+
+
 @pytest.mark.parametrize(
     ("expected", "said"),
     [

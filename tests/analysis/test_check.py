@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from accordance import Accordance, accord
+from disaccord import Edge
+from offerings import offering
 
 import penstock as ps
-from penstock.analysis.accordance import Accordance, accord
 from penstock.analysis.check import check
-from penstock.analysis.disaccord import Edge
-from penstock.analysis.judge import offering, weigh
+from penstock.analysis.judge import weigh
 from penstock.builder.multiway import join as multijoin
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.contract.report import Finding, Report
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
@@ -25,24 +26,24 @@ from penstock.plan.table import table
 COLUMNS = "ts timestamp, trip int, zone string, v double"
 
 
-def bare(name: str, columns: str = COLUMNS, time: str | None = "ts") -> Stream:
-    return Stream(Source((), Schema.parse(columns, time), name=name))
+def bare(name: str, columns: str = COLUMNS, time: str | None = "ts") -> StreamBuilder:
+    return StreamBuilder(Source((), Schema.parse(columns, time), name=name))
 
 
-def timed(name: str) -> Stream:
+def timed(name: str) -> StreamBuilder:
     return bare(name).disorder("5 s")
 
 
-def keyed(name: str) -> Stream:
+def keyed(name: str) -> StreamBuilder:
     return bare(name).punctuate(Punctuate.once("trip"))
 
 
-def zoned(name: str) -> Stream:
+def zoned(name: str) -> StreamBuilder:
     """Three zones and no others; nothing is punctuated."""
     return bare(name).punctuate(Punctuate.values("zone", ["a", "b", "c"]))
 
 
-def last(stream: Stream, **how: Any) -> Finding:
+def last(stream: StreamBuilder, **how: Any) -> Finding:
     return check(stream.plan, **how).findings[-1]
 
 
@@ -54,7 +55,7 @@ BY_RANGE = bare("a").punctuated().scheme(trip="range")
 PER_ZONE = bare("a").punctuate(Punctuate.values("zone", ["a", "b"])).punctuated().scheme(ts="up to", zone="value")
 
 #: A query, and the state and the output of its last operator.
-VERDICTS: list[tuple[str, Stream, str, str]] = [
+VERDICTS: list[tuple[str, StreamBuilder, str, str]] = [
     # Without state.
     ("where", A.where("v > 1"), "none", "at once"),
     ("select", TA.select("ts"), "none", "at once"),
@@ -167,7 +168,7 @@ VERDICTS: list[tuple[str, Stream, str, str]] = [
 
 
 @pytest.mark.parametrize(("query", "state", "output"), [v[1:] for v in VERDICTS], ids=[v[0] for v in VERDICTS])
-def test_verdicts(query: Stream, state: str, output: str) -> None:
+def test_verdicts(query: StreamBuilder, state: str, output: str) -> None:
     found = last(query)
     assert (found.state, found.output) == (state, output)
     assert bool(found.needs) == (not found.safe)
@@ -175,7 +176,7 @@ def test_verdicts(query: Stream, state: str, output: str) -> None:
 
 
 @pytest.mark.parametrize("query", [v[1] for v in VERDICTS], ids=[v[0] for v in VERDICTS])
-def test_a_plan_is_safe_if_its_offerings_have_an_accordance(query: Stream) -> None:
+def test_a_plan_is_safe_if_its_offerings_have_an_accordance(query: StreamBuilder) -> None:
     plan = query.plan
     verdicts = weigh(plan)
     if any(v.state == "as the data says" for v in verdicts.values()):
@@ -254,7 +255,7 @@ def test_time_passes_a_join_by_key_as_its_rows_leave() -> None:
 
 
 def test_m_streams_at_once() -> None:
-    def m(*streams: Stream, within: str | None = None) -> Finding:
+    def m(*streams: StreamBuilder, within: str | None = None) -> Finding:
         return last(multijoin(*streams, on="trip", within=within) if within else multijoin(*streams, on="trip"))
 
     c = keyed("c")
@@ -285,8 +286,8 @@ def test_several_sinks_share_a_source() -> None:
 # --- the classical queries --------------------------------------------------------------------------------------------
 
 
-def messages(first: Stream, second: Stream) -> Report:
-    def counted(s: Stream) -> Stream:
+def messages(first: StreamBuilder, second: StreamBuilder) -> Report:
+    def counted(s: StreamBuilder) -> StreamBuilder:
         windowed = s.window("1 min").select("window_start", "source", "destination")
         return windowed.group_by("window_start", "source", "destination").agg(n="count(*)")
 
@@ -314,7 +315,7 @@ def test_the_message_query() -> None:
     assert without.fixes[0].declaration == 'msg1 = msg1.disorder("1 min")\nmsg2 = msg2.disorder("1 min")'
 
 
-def auction(item: Stream, bid: Stream, person: Stream) -> Report:
+def auction(item: StreamBuilder, bid: StreamBuilder, person: StreamBuilder) -> Report:
     sold = item.join(bid, "item_id")
     early = sold.join(person, {"bidder": "p_id"}, between=(-12, None), times=("at", "since"))
     return check(early.group_by("bidder").agg(n="count(distinct category)").plan)

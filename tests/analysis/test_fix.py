@@ -13,7 +13,7 @@ from plans import Query, queries
 import penstock as ps
 from penstock.analysis.check import check
 from penstock.analysis.fix import fixes, fixes_at_the_end, variables
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.contract.report import Fix
 from penstock.operators.source.operator import Source
 from penstock.pattern.schema import Attribute, Schema
@@ -22,14 +22,16 @@ from penstock.plan.plan import Plan
 from penstock.plan.policy import Punctuate
 
 
-def bare(name: str, columns: str = "ts timestamp, trip int, zone string, v double", time: str | None = "ts") -> Stream:
-    return Stream(Source((), Schema.parse(columns, time), name=name))
+def bare(
+    name: str, columns: str = "ts timestamp, trip int, zone string, v double", time: str | None = "ts"
+) -> StreamBuilder:
+    return StreamBuilder(Source((), Schema.parse(columns, time), name=name))
 
 
 def applied(plan: Plan, fix: Fix) -> Plan:
     """The plan with the declarations of a fix run as Python on its sources."""
     written = variables(plan)
-    names = {written[n.operator.name]: Stream(n.operator) for n in plan.nodes if isinstance(n.operator, Source)}
+    names = {written[n.operator.name]: StreamBuilder(n.operator) for n in plan.nodes if isinstance(n.operator, Source)}
     olds = {name: s.operator for name, s in names.items()}
     scope: dict[str, object] = {"ps": ps, **names}
     exec(fix.declaration, scope)
@@ -65,7 +67,7 @@ UNSAFE = {
 
 
 @pytest.mark.parametrize("query", UNSAFE.values(), ids=UNSAFE.keys())
-def test_every_alternative_makes_the_plan_safe(query: Stream) -> None:
+def test_every_alternative_makes_the_plan_safe(query: StreamBuilder) -> None:
     plan = query.plan
     before = check(plan)
     assert not before.safe
@@ -76,7 +78,7 @@ def test_every_alternative_makes_the_plan_safe(query: Stream) -> None:
 
 
 @pytest.mark.parametrize("query", UNSAFE.values(), ids=UNSAFE.keys())
-def test_no_declaration_is_superfluous(query: Stream) -> None:
+def test_no_declaration_is_superfluous(query: StreamBuilder) -> None:
     plan = query.plan
     for fix in fixes(plan):
         lines = fix.declaration.split("\n")
@@ -157,7 +159,7 @@ def test_what_is_offered_can_be_pasted_whatever_things_are_called(
 ) -> None:
     one, two = keys
     schema = Schema((Attribute(time, kind), Attribute(one, pa.int64()), Attribute(two, pa.string())), (time,))
-    a, b = (Stream(Source((), schema, name=n)) for n in names)
+    a, b = (StreamBuilder(Source((), schema, name=n)) for n in names)
     a, b = (s.punctuated().scheme(**{two: "value"}) if told else s for s, told in zip((a, b), in_band, strict=True))
     extent: dict[pa.DataType, str | int] = {pa.timestamp("us"): "1 h", pa.date32(): "1 d"}
     size = extent.get(kind, 10)

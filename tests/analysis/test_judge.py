@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from contracts import GCF, Contract, Grouping, Joining, realizable
+from offerings import offering
 
 import penstock as ps
-from penstock.analysis.judge import offering
 from penstock.builder.multiway import join as multijoin
-from penstock.builder.stream import Stream
-from penstock.contract.contract import GCF, Contract, Grouping, Joining, realizable
+from penstock.builder.stream import StreamBuilder
 from penstock.contract.flow import also_ends, least, met
 from penstock.contract.template import Scheme, Template
 from penstock.operators.source.operator import Source
@@ -19,25 +19,27 @@ from penstock.plan.promise import Domain
 from penstock.plan.table import table
 
 
-def stream(name: str, columns: str, *promises: Domain) -> Stream:
-    return Stream(Source((), Schema.parse(columns), name=name, promises=promises))
+def stream(name: str, columns: str, *promises: Domain) -> StreamBuilder:
+    return StreamBuilder(Source((), Schema.parse(columns), name=name, promises=promises))
 
 
 S, T = stream("s", "a int, b int, c int"), stream("t", "b int, d int")
 
 
-def scheme(of: Stream, *templates: str) -> Scheme:
+def scheme(of: StreamBuilder, *templates: str) -> Scheme:
     return Scheme.of(*(Template.parse(t, of.schema) for t in templates))
 
 
-def offered(query: Stream, *arriving: Scheme) -> list[str]:
+def offered(query: StreamBuilder, *arriving: Scheme) -> list[str]:
     """What is promised by each contract of the last operator, as words."""
     return [c.outputs[0].words for c in offering(query.operator, arriving)]
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------
 
-RIDES = Stream(Source((), Schema.parse("ts timestamp, day date, trip int, zone string", time="ts"), name="rides"))
+RIDES = StreamBuilder(
+    Source((), Schema.parse("ts timestamp, day date, trip int, zone string", time="ts"), name="rides")
+)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ RIDES = Stream(Source((), Schema.parse("ts timestamp, day date, trip int, zone s
         (RIDES.punctuated().scheme(ts="up to", zone="value"), "ts up to + zone: each value"),
     ],
 )
-def test_what_sources_promise(source: Stream, words: str) -> None:
+def test_what_sources_promise(source: StreamBuilder, words: str) -> None:
     assert isinstance(source.operator, Source)
     found = scheme_of(source.operator)
     assert isinstance(found, Scheme)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from grammar import is_grammatical
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.contract.obey import Monitor, obeys
 from penstock.contract.template import CLASSES, Scheme, Template
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.punctuation import is_grammatical
 from penstock.pattern.restriction import ANY, at_least, at_most, between, equal
 from penstock.pattern.schema import Schema
 

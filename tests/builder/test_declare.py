@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.errors import UserError
 from penstock.operators.source.operator import Source
 from penstock.pattern.schema import Schema
@@ -28,11 +28,13 @@ from penstock.plan.promise import (
     WithinRows,
 )
 
-TRIPS = Stream(Source((), Schema.parse("ts timestamp, day date, trip int, zone string", time="ts"), name="trips"))
+TRIPS = StreamBuilder(
+    Source((), Schema.parse("ts timestamp, day date, trip int, zone string", time="ts"), name="trips")
+)
 SECOND = 1_000_000
 
 
-def promises(stream: Stream) -> tuple[object, ...]:
+def promises(stream: StreamBuilder) -> tuple[object, ...]:
     assert isinstance(stream.operator, Source)
     return stream.operator.promises
 
@@ -83,7 +85,7 @@ def test_a_measured_disorder() -> None:
         ),
     ],
 )
-def test_lengths_of_time_are_shown_as_people_write_them(declared: Stream, shown: str) -> None:
+def test_lengths_of_time_are_shown_as_people_write_them(declared: StreamBuilder, shown: str) -> None:
     assert declared.operator.detail == f"trips from nothing to read yet ({shown})"
 
 
@@ -172,7 +174,7 @@ def test_a_policy_is_declared_before_operators() -> None:
 MARKED = TRIPS.punctuated()
 
 
-def declared(stream: Stream) -> tuple[object, ...]:
+def declared(stream: StreamBuilder) -> tuple[object, ...]:
     (found,) = [p for p in promises(stream) if isinstance(p, Declared)]
     return found.templates
 

@@ -8,24 +8,9 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from join_model import Growing, Steady, held, join_rate, join_window, joined, multiway_cost, multiway_rate, selected
 
-from penstock.builder.join_cost import (
-    Growing,
-    Input,
-    Probe,
-    Steady,
-    arrival_cost,
-    direction_cost,
-    held,
-    join_cost,
-    join_rate,
-    join_window,
-    joined,
-    multiway_cost,
-    multiway_rate,
-    selected,
-    throughput,
-)
+from penstock.builder.join_cost import Input, Probe, arrival_cost, direction_cost, join_cost, throughput
 
 R, S, T = Input(10, 100, 1, 5, 1), Input(20, 200, 1, 5, 1), Input(5, 50, 1, 5, 1)
 RS, ST = 0.01, 0.05
@@ -126,7 +111,7 @@ def test_a_selection_thins_rate_and_window_alike() -> None:
 
 def test_a_window_of_time_holds_as_many_events_as_come_in_it() -> None:
     assert held(rate=20, time=10) == 200
-    assert Input.over(20, 10) == Input(20, 200)
+    assert Input(20, held(20, 10)) == Input(20, 200)
 
 
 @pytest.mark.parametrize("results", [Steady(40.0), Growing(0.01, (10, 20)), Growing(0.001, (3, 4, 5))])

@@ -9,11 +9,12 @@ from itertools import combinations, permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from join_model import joined, multiway_cost, multiway_rate
 
-from penstock.builder.join_cost import Input, arrival_cost, join_cost, joined, multiway_cost, multiway_rate
+from penstock.builder.join_cost import Input, arrival_cost, join_cost
 from penstock.builder.join_order import (
     EXHAUSTIVE,
-    Statistics,
+    InputStatistics,
     Tree,
     best_trees,
     choose,
@@ -23,18 +24,18 @@ from penstock.builder.join_order import (
 )
 
 R, S, T = Input(10, 100), Input(20, 200), Input(5, 50)
-GOLDEN = Statistics((R, S, T), {(0, 1): 0.01, (1, 2): 0.05}, ("R", "S", "T"), shared_key=False)
+GOLDEN = InputStatistics((R, S, T), {(0, 1): 0.01, (1, 2): 0.05}, ("R", "S", "T"), shared_key=False)
 
 rates = st.floats(0.1, 100)
 inputs = st.builds(Input, rates, st.floats(0.1, 1000), rates, rates, rates)
 
 
 @st.composite
-def statistics(draw: st.DrawFn, least: int = 2, most: int = 4) -> Statistics:
+def statistics(draw: st.DrawFn, least: int = 2, most: int = 4) -> InputStatistics:
     chosen = tuple(draw(st.lists(inputs, min_size=least, max_size=most)))
     pairs = list(combinations(range(len(chosen)), 2))
     shares = draw(st.lists(st.floats(0.001, 1), min_size=len(pairs), max_size=len(pairs)))
-    return Statistics(chosen, dict(zip(pairs, shares)), shared_key=draw(st.booleans()))
+    return InputStatistics(chosen, dict(zip(pairs, shares)), shared_key=draw(st.booleans()))
 
 
 def every_tree(members: tuple[int, ...]) -> Iterator[Tree]:
@@ -47,7 +48,7 @@ def every_tree(members: tuple[int, ...]) -> Iterator[Tree]:
                 yield from ((x, y) for x in every_tree(left) for y in every_tree(right))
 
 
-def built(tree: Tree, known: Statistics) -> tuple[Input, float, frozenset[int]]:
+def built(tree: Tree, known: InputStatistics) -> tuple[Input, float, frozenset[int]]:
     """A tree joined step by step: what it delivers, its cost, and its inputs."""
     if isinstance(tree, int):
         return known.inputs[tree], 0.0, frozenset([tree])
@@ -74,7 +75,7 @@ def test_the_estimate_says_what_was_compared() -> None:
 
 
 @given(statistics())
-def test_every_tree_delivers_what_the_planner_says(known: Statistics) -> None:
+def test_every_tree_delivers_what_the_planner_says(known: InputStatistics) -> None:
     choice = choose(known)
     for tree in every_tree(tuple(range(len(known.inputs)))):
         assert built(tree, known)[0].rate == pytest.approx(choice.output_rate)
@@ -83,7 +84,7 @@ def test_every_tree_delivers_what_the_planner_says(known: Statistics) -> None:
 
 
 @given(statistics())
-def test_no_tree_is_cheaper_than_the_first_one_found(known: Statistics) -> None:
+def test_no_tree_is_cheaper_than_the_first_one_found(known: InputStatistics) -> None:
     everything = sorted(built(tree, known)[1] for tree in every_tree(tuple(range(len(known.inputs)))))
     found = best_trees(known, count=3)
     assert [cost for cost, _ in found] == pytest.approx(everything[:3])
@@ -91,7 +92,7 @@ def test_no_tree_is_cheaper_than_the_first_one_found(known: Statistics) -> None:
 
 
 @given(statistics())
-def test_no_probe_order_is_cheaper(known: Statistics) -> None:
+def test_no_probe_order_is_cheaper(known: InputStatistics) -> None:
     for i, source in enumerate(known.inputs):
         others = [j for j in range(len(known.inputs)) if j != i]
         best = min(arrival_cost(source, probes_of(known, i, order)) for order in permutations(others))
@@ -99,7 +100,7 @@ def test_no_probe_order_is_cheaper(known: Statistics) -> None:
 
 
 @given(statistics(least=3))
-def test_the_choice_is_the_least_cost(known: Statistics) -> None:
+def test_the_choice_is_the_least_cost(known: InputStatistics) -> None:
     choice = choose(known)
     ways = [probes_of(known, i, order) for i, order in enumerate(choice.probes)]
     tree = min(built(t, known)[1] for t in every_tree(tuple(range(len(known.inputs)))))
@@ -109,13 +110,15 @@ def test_the_choice_is_the_least_cost(known: Statistics) -> None:
 
 def test_the_most_selective_store_is_asked_first() -> None:
     windows = (10, 1000, 100, 10)
-    known = Statistics(tuple(Input(1, w) for w in windows), dict.fromkeys([(0, 1), (0, 2), (0, 3)], 0.1), (), False)
+    known = InputStatistics(
+        tuple(Input(1, w) for w in windows), dict.fromkeys([(0, 1), (0, 2), (0, 3)], 0.1), (), False
+    )
     assert probe_order(known, 0) == (3, 2, 1)
 
 
 def test_many_matches_early_speak_for_intermediate_results() -> None:
     """A slow third stream against a product of two fast ones: looking it up anew for every event is dear."""
-    two_fast = Statistics(
+    two_fast = InputStatistics(
         (Input(100, 1000), Input(100, 1000), Input(1, 10)), {(0, 1): 1e-5, (1, 2): 0.5}, shared_key=False
     )
     assert choose(two_fast).shape == ((0, 1), 2)
@@ -123,29 +126,29 @@ def test_many_matches_early_speak_for_intermediate_results() -> None:
 
 def test_what_is_dear_to_keep_speaks_for_one_join() -> None:
     pairs = dict.fromkeys(combinations(range(3), 2), 0.01)
-    assert choose(Statistics((Input(10, 1000, store=10, match=1, invalidate=10),) * 3, pairs)).shape == "mjoin"
-    assert choose(Statistics((Input(10, 1000, store=1, match=10, invalidate=1),) * 3, pairs)).shape == ((0, 1), 2)
+    assert choose(InputStatistics((Input(10, 1000, store=10, match=1, invalidate=10),) * 3, pairs)).shape == "mjoin"
+    assert choose(InputStatistics((Input(10, 1000, store=1, match=10, invalidate=1),) * 3, pairs)).shape == ((0, 1), 2)
 
 
 def test_cross_products_are_avoided_while_there_is_another_way() -> None:
     """R and T are the smallest, but nothing is compared between them."""
-    known = Statistics((Input(1, 1), Input(1000, 1000), Input(1, 1)), {(0, 1): 0.5, (1, 2): 0.5}, shared_key=False)
+    known = InputStatistics((Input(1, 1), Input(1000, 1000), Input(1, 1)), {(0, 1): 0.5, (1, 2): 0.5}, shared_key=False)
     assert all(tree != ((0, 2), 1) for _, tree in best_trees(known))
-    unrelated = Statistics(known.inputs, {}, shared_key=False)
+    unrelated = InputStatistics(known.inputs, {}, shared_key=False)
     assert best_trees(unrelated)[0][1] == ((0, 2), 1)
 
 
 def test_bushy_trees_are_found() -> None:
     """Two selective pairs, joined by a weak predicate: both pairs first."""
-    known = Statistics((Input(100, 100),) * 4, {(0, 1): 1e-4, (2, 3): 1e-4, (1, 2): 0.1}, shared_key=False)
+    known = InputStatistics((Input(100, 100),) * 4, {(0, 1): 1e-4, (2, 3): 1e-4, (1, 2): 0.1}, shared_key=False)
     assert best_trees(known)[0][1] == ((0, 1), (2, 3))
 
 
 def test_equal_plans_are_chosen_in_a_fixed_order() -> None:
-    same = Statistics((Input(10, 100),) * 3, dict.fromkeys(combinations(range(3), 2), 0.01))
+    same = InputStatistics((Input(10, 100),) * 3, dict.fromkeys(combinations(range(3), 2), 0.01))
     assert [tree for _, tree in best_trees(same)] == [((0, 1), 2), ((0, 2), 1), (0, (1, 2))]
     assert choose(same).probes == ((1, 2), (0, 2), (0, 1))
-    two = choose(Statistics((R, S), {(0, 1): 0.01}))
+    two = choose(InputStatistics((R, S), {(0, 1): 0.01}))
     assert two.alternatives[0].cost == pytest.approx(two.alternatives[1].cost)
     assert two.shape == "mjoin" and two.best_tree == (0, 1)
 
@@ -154,27 +157,27 @@ def test_equal_plans_are_chosen_in_a_fixed_order() -> None:
 def test_with_one_key_equal_to_one_is_equal_to_all(domains: list[int]) -> None:
     """Input i has each of the keys 1…dᵢ equally often: the share of matches can be counted."""
     pairs = {(i, j): 1 / max(domains[i], domains[j]) for i, j in combinations(range(len(domains)), 2)}
-    known = Statistics((R,) * len(domains), pairs)
+    known = InputStatistics((R,) * len(domains), pairs)
     counted = min(domains) / math.prod(domains)
     assert known.share(frozenset(range(len(domains)))) == pytest.approx(counted)
 
 
 def test_with_one_key_a_pair_that_was_not_given_is_as_its_best_way_round() -> None:
-    known = Statistics((R, R, R, R), {(0, 1): 0.1, (1, 2): 0.05, (0, 3): 0.01})
+    known = InputStatistics((R, R, R, R), {(0, 1): 0.1, (1, 2): 0.05, (0, 3): 0.01})
     assert known.share(frozenset([0, 2])) == 0.05
     assert known.share(frozenset([2, 3])) == 0.01
     assert known.share(frozenset([0, 1, 2])) == pytest.approx(0.1 * 0.05)
 
 
 def test_a_share_of_a_larger_set_that_was_counted_counts() -> None:
-    known = Statistics((R, S, T), {(0, 1): 0.1, (1, 2): 0.1, (0, 2): 0.1, (0, 1, 2): 0.0})
+    known = InputStatistics((R, S, T), {(0, 1): 0.1, (1, 2): 0.1, (0, 2): 0.1, (0, 1, 2): 0.0})
     assert known.share(frozenset([0, 1, 2])) == 0
     assert choose(known).output_rate == 0
 
 
 def test_many_inputs_are_planned_at_once_and_in_time() -> None:
     count = EXHAUSTIVE + 6
-    known = Statistics(
+    known = InputStatistics(
         tuple(Input(1 + i, 10 + i) for i in range(count)), {(i, i + 1): 0.1 for i in range(count - 1)}, shared_key=False
     )
     choice = choose(known)
@@ -186,4 +189,4 @@ def test_many_inputs_are_planned_at_once_and_in_time() -> None:
 
 def test_a_tree_reads_as_a_formula() -> None:
     assert tree_text(((0, 1), 2), GOLDEN) == "((R ⋈ S) ⋈ T)"
-    assert tree_text((0, (1, 2)), Statistics((R, S, T))) == "(0 ⋈ (1 ⋈ 2))"
+    assert tree_text((0, (1, 2)), InputStatistics((R, S, T))) == "(0 ⋈ (1 ⋈ 2))"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.builder.join_statistics import JoinStatistics
 from penstock.builder.multiway import join
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.errors import UserError
 from penstock.operators.join.operator import Join
 from penstock.operators.multijoin.operator import MultiJoin
@@ -36,7 +36,7 @@ def timed(name: str, schema: str = "ts timestamp, k int, v int") -> ps.Stream:
 A, B, C, D = (timed(n) for n in "abcd")
 
 
-def joins(stream: Stream) -> list[Join]:
+def joins(stream: StreamBuilder) -> list[Join]:
     return [n.operator for n in Plan.of(stream.operator) if isinstance(n.operator, Join)]
 
 

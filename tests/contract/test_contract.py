@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from contracts import GCF, Blueprint, Contract, Form, Grouping, Joining, Selecting, realizable
 
-from penstock.contract.contract import GCF, Blueprint, Contract, Form, Grouping, Joining, Selecting, realizable
 from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK
 from penstock.contract.template import Scheme
 from penstock.errors import UserError

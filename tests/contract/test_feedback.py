@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from contracts import Contract
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from penstock.contract.contract import Contract
 from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback, accommodates, covers
 from penstock.contract.template import CLASSES, Scheme, Template
 from penstock.pattern.pattern import Pattern

@@ -310,7 +310,9 @@ def test_null_is_no_reason_to_lose_an_event(tmp_path: Path) -> None:
 def test_a_plan_says_what_it_does(sensor: ps.Stream) -> None:
     query = sensor.impute(estimate, budget=1500, keeps=["ts"])
     text = query.window(10).agg(n="count(*)").explain(punctuation=True)
-    assert "impute-1: estimate(batch), 1,500 an epoch" in text and "releases queued events: 1,500 an epoch" in text
+    assert (
+        "impute-1: estimate(batch), 1,500 an epoch" in text and "state: 1,500 events an epoch leave the queue" in text
+    )
     report = query.check()
     (finding,) = (f for f in report.findings if f.operator == "impute-1")
     assert report.safe and (finding.state, finding.output) == ("bounded", "complete")

@@ -128,7 +128,7 @@ def test_what_passes_is_what_the_check_says(tmp_path: Path) -> None:
         "nothing of time: who knows what a function does to it"
     )
     text = stream.explain(punctuation=True)
-    assert "keys: on `trip: each value`" in text
+    assert "keys leave on `trip: each value`" in text
     without = trips(tmp_path).process(lambda e, s, o: (e.select(["ts"]), s), "n int", by="trip", schema="ts int")
     assert not [i for i in interpret(without.plan, {"trips": ROWS[:40]}).outputs if isinstance(i, Punctuate)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.checkpoint import Checkpoint
+from penstock.checkpoint.checkpoint import Checkpoint, Manifest
 from penstock.checkpoint.fault import Crash, hooked
 from penstock.checkpoint.storage import Storage
 from penstock.errors import UserError
@@ -117,6 +118,95 @@ def test_a_crash_at_any_step_changes_nothing(tmp_path: Path, kind: str) -> None:
     if kind == "mixed":
         found[1] = Counter(row for given in delivered.values() for row in given)
     assert found == expected(tmp_path)
+
+
+# --- left out after a crash -------------------------------------------------------------------------------------------
+
+
+def newest(home: Path) -> Manifest:
+    return Checkpoint(Storage.at(str(home / "ck"))).latest() or Manifest(0)
+
+
+def crashed(home: Path, point: str, sinks: Callable[[int], Any] | None = None, of: int = 1) -> None:
+    """A run that has crashed at the first step of this name in an epoch with results for `of` sinks."""
+
+    def hook(step: str) -> None:
+        if step.startswith(point) and len({o.sink for o in newest(home).outputs}) >= of:
+            raise Crash(step)
+
+    with hooked(hook), pytest.raises(Crash):
+        start(home, sinks).wait()
+
+
+def start_without(home: Path) -> ps.Run:
+    """Without the first sink: those of operators with state cannot be left out."""
+    queries = [s.to(ps.parquet(str(home / f"out{k}"))) for k, s in enumerate(streams(home)) if k]
+    given = {"trigger": "available_now", "max_rows": 3, "checkpoint": str(home / "ck"), "spark": local_session()}
+    return ps.start(queries, **given).wait()
+
+
+@pytest.mark.parametrize("point", ["committed", "publish part", "settle", "published"])
+def test_a_sink_that_is_left_out_after_a_crash_still_gets_its_last_epoch(tmp_path: Path, point: str) -> None:
+    feed(tmp_path)
+    crashed(tmp_path, point, of=3)
+    out = tmp_path / "out0"
+    staged = [o.staged for o in newest(tmp_path).outputs if o.sink == "sink-1"]
+    waits = [path for name in staged if (path := out / name).exists()]
+    owed = rows(out) + Counter(tuple(r.values()) for path in waits for r in pq.read_table(path).to_pylist())
+    assert waits if point == "committed" else staged
+    run = start_without(tmp_path)
+    assert rows(out) == owed != expected(tmp_path)[0]
+    assert [rows(tmp_path / f"out{k}") for k in (1, 2)] == expected(tmp_path)[1:]
+    assert any("left out" in w for w in run.warnings) == bool(waits)
+    # And if it comes back, it gets what is new from then on, and keeps what it has.
+    start(tmp_path).wait()
+    assert rows(out) == owed
+
+
+def test_one_whose_folder_is_gone_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    feed(tmp_path)
+    crashed(tmp_path, "committed")
+    shutil.rmtree(tmp_path / "out0")
+    start_without(tmp_path)
+    assert rows(tmp_path / "out2") == expected(tmp_path)[2] and not (tmp_path / "out0").exists()
+
+
+def test_what_only_a_function_can_take_is_not_left_out_before_it_has_it(tmp_path: Path) -> None:
+    feed(tmp_path)
+    taken: dict[int, list[tuple[Any, ...]]] = {}
+
+    def take(table: pa.Table, epoch: int) -> None:
+        taken[epoch] = [tuple(r.values()) for r in table.to_pylist()]
+
+    def sinks(k: int) -> Any:
+        return ps.deliver(take) if k == 0 else ps.parquet(str(tmp_path / f"out{k}"))
+
+    crashed(tmp_path, "deliver", sinks)
+    with pytest.raises(
+        UserError, match=r"sink-1, ps\.deliver\(take\), is left out, and its results of epoch 1 .*once more with all"
+    ):
+        start_without(tmp_path)
+    crashed(tmp_path, "planned", sinks)
+    assert list(taken) == [1]
+    start_without(tmp_path)  # It has them now.
+    assert list(taken) == [1] and rows(tmp_path / "out1") == expected(tmp_path)[1]
+
+
+def test_what_is_damaged_and_belongs_to_one_left_out_is_not_passed_on(tmp_path: Path) -> None:
+    feed(tmp_path)
+    crashed(tmp_path, "committed")
+    (staged,) = (tmp_path / "out0/_penstock/staging").iterdir()
+    whole = staged.read_bytes()
+    staged.write_bytes(whole[:-7])
+    with pytest.raises(UserError, match=r"sink-1, .* are damaged and have to be made again"):
+        start_without(tmp_path)
+    # Nor is an epoch run again without it of which nobody knows any more what it had made.
+    staged.write_bytes(whole)
+    (tmp_path / "ck/epochs/000001.commit.json").write_bytes(b"torn")
+    with pytest.raises(UserError, match=r"sink-1, .* epoch 1 may have to be made again.*once more with all"):
+        start_without(tmp_path)
+    start(tmp_path).wait()
+    assert [rows(tmp_path / f"out{k}") for k in range(3)] == expected(tmp_path)
 
 
 # --- talking to one of several ----------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from penstock.analysis.bounds import bounds
 from penstock.checkpoint.runs import Units
 from penstock.engine.progress import Progress
 from penstock.engine.source.promises.driver import PromiseState
-from penstock.engine.watch_bounds import Watch, rates_from
+from penstock.engine.watch_bounds import BoundsWatch
 from penstock.portal.testing import local_session
 
 SECOND = 1_000_000
@@ -94,13 +95,15 @@ class Seen:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen()
-    see = Watch.see
+    see = BoundsWatch.see
 
-    def recording(self: Watch, progress: Progress, units: Units, promises: Mapping[str, PromiseState]) -> list[str]:
+    def recording(
+        self: BoundsWatch, progress: Progress, units: Units, promises: Mapping[str, PromiseState]
+    ) -> list[str]:
         found.take(units)
         return see(self, progress, units, promises)
 
-    monkeypatch.setattr(Watch, "see", recording)
+    monkeypatch.setattr(BoundsWatch, "see", recording)
     return found
 
 
@@ -241,6 +244,39 @@ def test_a_stream_that_falls_behind_is_reported(home: Path) -> None:
     assert any(line.startswith("starts is ") and line.endswith(" behind, declared 5 s") for line in found), found
     assert any(line.startswith("join-1 holds ") and " behind" in line for line in found), found
     assert not any("brings" in line for line in found)
+
+
+def rates_from(history: Iterable[Progress]) -> dict[str, float]:
+    """Measured rates for `bounds`: events a second of event time (a tick of integer time), by stream.
+
+    From what was read after the first epoch that told how far a stream is, up to the last.
+    """
+    rows: dict[str, int] = {}
+    first: dict[str, tuple[int, float]] = {}
+    last: dict[str, tuple[int, float]] = {}
+    for progress in history:
+        for name, count in progress.read.items():
+            rows[name] = rows.get(name, 0) + count
+        for name, text in progress.frontier.items():
+            at = _moment(text)
+            if at is not None:
+                first.setdefault(name, (rows.get(name, 0), at))
+                last[name] = rows.get(name, 0), at
+    return {
+        name: (last[name][0] - before) / (last[name][1] - at)
+        for name, (before, at) in first.items()
+        if last[name][1] > at
+    }
+
+
+def _moment(text: str | None) -> float | None:
+    """Ticks of an integer, seconds of a time or a date."""
+    if text is None or text == "end":
+        return None
+    try:
+        return float(int(text))
+    except ValueError:
+        return (datetime.fromisoformat(text) - datetime(1970, 1, 1)).total_seconds()
 
 
 def test_rates_are_measured_from_the_progress_of_a_run(home: Path) -> None:

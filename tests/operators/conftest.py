@@ -1,4 +1,4 @@
-"""Tests of the reference operators share the scripts of `tests/reference`, imported by their bare name."""
+"""Tests of operators share scripts, and what they offer in contracts, with others, imported by their bare names."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "reference"))
+sys.path.append(str(Path(__file__).parents[1] / "analysis"))
+sys.path.append(str(Path(__file__).parents[1] / "contract"))

@@ -6,6 +6,7 @@ would prove it safe.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ import penstock as ps
 from penstock.analysis.bounds import bounds
 from penstock.analysis.cascade import is_exact
 from penstock.analysis.check import check
-from penstock.analysis.forecast import forecast, releases
+from penstock.analysis.explain import coming, leaving
 from penstock.analysis.judge import weigh
 from penstock.analysis.probe import issues
 from penstock.analysis.propagate import Propagation
@@ -40,7 +41,7 @@ from penstock.plan.looked_at import looked_at
 from penstock.plan.monotone import is_never_negative
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
-from penstock.plan.spec import Spec, register, registered, spec_of, traits_of
+from penstock.plan.spec import InRoom, Spec, found_in, register, registered, spec_of, traits_of
 from penstock.plan.window_behind import window_behind
 from penstock.reference.domain import domains as reference_domains
 from penstock.reference.grid import grid_of
@@ -126,6 +127,26 @@ def test_a_spec_that_lacks_something_is_refused_with_all_that_it_lacks() -> None
         spec_of(Shuffle((A.operator,), A.schema))
 
 
+def test_a_spec_whose_answer_stands_in_no_module_is_refused() -> None:
+    class Elsewhere(type(spec_of(A.distinct().operator))):  # type: ignore[misc]
+        judge = found_in("nowhere")
+
+    with pytest.raises(UserError, match=r"operator 'distinct' lacks judge\."):
+        register(Elsewhere())
+
+
+def test_answers_that_stand_in_modules_take_what_they_are_asked() -> None:
+    count = 0
+    for kind in (type(s) for s in registered() if s.operator in set(kinds())):
+        for question in vars(Spec):
+            answer = getattr(kind, question)
+            if isinstance(answer, InRoom):
+                asked = 1 if answer.of_operator else len(inspect.signature(vars(Spec)[question]).parameters) - 1
+                inspect.signature(answer.found()).bind(*range(asked))
+                count += 1
+    assert count > 50
+
+
 # --- every place ------------------------------------------------------------------------------------------------------
 
 
@@ -181,8 +202,8 @@ PLACES: dict[str, Callable[[Operator], object]] = {
     "total": lambda o: spec_of(o).total(o, [5 for _ in o.inputs]),
     "total, not knowing": lambda o: spec_of(o).total(o, [None for _ in o.inputs]),
     "issues": lambda o: list(issues(Plan.of(o), _verdicts(o))),
-    "forecast": lambda o: forecast(Plan.of(o)),
-    "releases": lambda o: releases(Plan.of(o)),
+    "coming": lambda o: coming(Plan.of(o)),
+    "leaving": lambda o: leaving(Plan.of(o)),
     "heeds_order": heeds_order,
     "order_matters": lambda o: [order_matters(Plan.of(o), n.id) for n in Plan.of(o) if n.operator in o.inputs],
     "behaviour": lambda o: spec_of(o).behaviour(o, True),

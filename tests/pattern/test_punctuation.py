@@ -9,12 +9,13 @@ from itertools import product
 import duckdb
 import pyarrow as pa
 import pytest
+from grammar import first_violation, is_grammatical
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import SchemaError, ViolationError
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.punctuation import PunctuationSet, first_violation, is_grammatical
+from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import ANY, Restriction, between, equal, less, one_of
 from penstock.pattern.schema import Schema
 

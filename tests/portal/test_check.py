@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.contract.report import Finding, Fix, Report
-from penstock.portal.check import Checked, check_file, drawn, fix_lines
+from penstock.portal.check import CheckedQuery, check_file, drawn, fix_lines
 from penstock.portal.cli import app
 from penstock.portal.script import load
 from penstock.portal.testing import local_session
@@ -184,7 +184,7 @@ def test_reason_from_the_file_and_the_command_line(query_file: Write, monkeypatc
         given.append(options["allow_unbounded"])
         raise StopError
 
-    monkeypatch.setattr("penstock.portal.watch.Watch.run", stop)
+    monkeypatch.setattr("penstock.portal.watch.ForegroundRun.run", stop)
     file = query_file(UNSAFE + 'settings = {"allow_unbounded": "in the file"}\n')
     for more in ([], ["--allow-unbounded", "on the command line"]):
         with pytest.raises(StopError):
@@ -278,7 +278,7 @@ def test_what_spark_needs_is_all_of_it() -> None:
         "join on ad", "", "unbounded", "at once", (), (".withWatermark(…) on clicks", "AND clicks.ts BETWEEN …")
     )
     fixes = (Fix("clicks", ".withWatermark(…)", ("join on ad",)),)
-    checked = Checked("job.py", Report((Finding("limit", "", "constant", "at once"), join), {}, fixes), spark=True)
+    checked = CheckedQuery("job.py", Report((Finding("limit", "", "constant", "at once"), join), {}, fixes), spark=True)
     assert list(fix_lines(checked)) == ["# job.py: join on ad", *(f"#   {n}" for n in join.needs)]
 
 

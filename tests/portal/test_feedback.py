@@ -269,7 +269,7 @@ def test_the_plan_with_the_feedback_on_its_edges(home: Path, out: Path) -> None:
 def test_with_the_query_it_tells_of_punctuation_too(home: Path, out: Path) -> None:
     ran(home, feedback=["not [*, 1, *, *]"])
     text = said("explain", home / "query.py", "--run", out)
-    assert "⇢ ts up to" in text and "releases groups" in text and "⇠ not [*, 1, *]" in text
+    assert "⇢ ts up to" in text and "state: groups leave" in text and "⇠ not [*, 1, *]" in text
     assert "cars from files" in text
     assert "⇢" not in said("explain", home / "query.py", "--run", out, "--plain")
     assert "query.py:other is not the query of" in refused("explain", f"{home / 'query.py'}:other", "--run", out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from rich.console import Console
@@ -102,6 +103,14 @@ def test_a_line_per_epoch_for_pipes() -> None:
     assert "\n" not in line
     assert line.endswith("traffic to 2026-01-01 00:00:59 (3.2 s behind), dead: late 2")
     assert plain_line(replace(EPOCH, frontier={"traffic": "end"}, dead={})).endswith("traffic to end")
+
+
+def test_one_is_one() -> None:
+    one = replace(EPOCH, rows_in=1, rows_out=1, total_rows_in=1, total_rows_out=1, state_rows=1, state_runs=1)
+    view = View("slow.py")
+    view.take(one)
+    assert not re.search(r"\b1 (rows\b(?!/s)|runs)", drawn(view) + plain_line(one))
+    assert "epoch 1: 1 row in, 1 out" in plain_line(one) and "1 run · peak 1 row" in drawn(view)
 
 
 def test_feedback_is_shown_when_there_is_some() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from penstock.errors import UserError
 from penstock.portal.state_query import select
+from penstock.portal.table import print_table
 
 STATE = {"aggregate-1": pa.table({"k": ["a", "b"], "n": [1, 2]}), "units": pa.table({"rows": [2]})}
 
@@ -104,3 +105,9 @@ def test_an_answer_that_takes_too_long_is_not_waited_for() -> None:
             STATE,
             seconds=0.2,
         )
+
+
+def test_numbers_that_json_cannot_write_are_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    """A bare NaN is read by few: jq and browsers refuse the line."""
+    print_table(pa.table({"x": [float("nan"), float("inf"), 1.5]}), as_json=True)
+    assert capsys.readouterr().out.splitlines() == ['{"x": "nan"}', '{"x": "inf"}', '{"x": 1.5}']

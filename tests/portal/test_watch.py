@@ -16,7 +16,7 @@ from penstock.engine.query import Queries
 from penstock.engine.terminal import terminal
 from penstock.portal.outcome import print_summary
 from penstock.portal.testing import local_session
-from penstock.portal.watch import Watch
+from penstock.portal.watch import ForegroundRun
 
 
 def watched(home: Path, rows: int = 3) -> tuple[dict[str, Any], str]:
@@ -27,7 +27,7 @@ def watched(home: Path, rows: int = 3) -> tuple[dict[str, Any], str]:
     numbers = ps.stream("numbers", "t int", time="t").read_parquet(str(home / "in")).disorder(0)
     options = {"trigger": "available_now", "checkpoint": str(home / "kept")}
     out = io.StringIO()
-    watch = Watch("numbers.py", "lines", terminal(out, width=200))
+    watch = ForegroundRun("numbers.py", "lines", terminal(out, width=200))
     run = watch.run(Queries.of(numbers.group_by("t").agg(n="count(*)").to(ps.memory())), options, spark=local_session())
     return watch.summary(run), out.getvalue()
 

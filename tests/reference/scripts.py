@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction, at_least, at_most, between, equal, less, one_of
@@ -18,13 +18,13 @@ from penstock.reference.interpret import Result, interpret
 from penstock.reference.item import Event, Item, breaches, events
 
 
-def stream(name: str, schema: str, time: str | None = None, **finite: tuple[Any, ...]) -> Stream:
+def stream(name: str, schema: str, time: str | None = None, **finite: tuple[Any, ...]) -> StreamBuilder:
     """A source without a reader; `finite` lists all values of some attributes."""
     promises = tuple(Domain(attribute, values) for attribute, values in finite.items())
-    return Stream(Source((), Schema.parse(schema, time), name=name, promises=promises))
+    return StreamBuilder(Source((), Schema.parse(schema, time), name=name, promises=promises))
 
 
-def arrivals(source: Stream, *items: Any) -> list[Any]:
+def arrivals(source: StreamBuilder, *items: Any) -> list[Any]:
     """Rows as tuples, punctuations as text."""
     return [Pattern.parse(i, source.schema) if isinstance(i, str) else source.schema.event(i) for i in items]
 
@@ -33,7 +33,7 @@ def shown(items: Sequence[Item]) -> list[Any]:
     return [tuple(i.row.values()) if isinstance(i, Event) else str(i.pattern) for i in items]
 
 
-def run(query: Stream, inputs: Mapping[str, Sequence[Any]], **options: Any) -> Result:
+def run(query: StreamBuilder, inputs: Mapping[str, Sequence[Any]], **options: Any) -> Result:
     """Run a query and check that every stream in it keeps its word."""
     result = interpret(query.operator, inputs, **options)
     for node, items in result.streams.items():

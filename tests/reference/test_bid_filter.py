@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bid_filter import BidFilter
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
-from penstock.reference.bid_filter import BidFilter
 from penstock.reference.item import Event
 from penstock.reference.running import feed
 

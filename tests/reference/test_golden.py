@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
@@ -16,11 +16,11 @@ from penstock.reference.interpret import Result, interpret
 from penstock.reference.item import Event, Item, Punctuate, breaches, events, is_grammatical
 
 
-def stream(name: str, schema: str, time: str | None = None) -> Stream:
-    return Stream(Source((), Schema.parse(schema, time), name=name))
+def stream(name: str, schema: str, time: str | None = None) -> StreamBuilder:
+    return StreamBuilder(Source((), Schema.parse(schema, time), name=name))
 
 
-def arrivals(source: Stream, *items: Any) -> list[Any]:
+def arrivals(source: StreamBuilder, *items: Any) -> list[Any]:
     """Rows as tuples, punctuations as text."""
     return [Pattern.parse(i, source.schema) if isinstance(i, str) else source.schema.event(i) for i in items]
 
@@ -29,7 +29,7 @@ def shown(items: list[Item]) -> list[Any]:
     return [tuple(i.row.values()) if isinstance(i, Event) else str(i.pattern) for i in items]
 
 
-def run(query: Stream, inputs: dict[str, list[Any]], **options: Any) -> Result:
+def run(query: StreamBuilder, inputs: dict[str, list[Any]], **options: Any) -> Result:
     result = interpret(query.operator, inputs, **options)
     for node, items in result.streams.items():
         assert is_grammatical(items), f"{node} breaks its word: {breaches(items)}"
@@ -131,7 +131,7 @@ def test_bucket_golden_c() -> None:
 MESSAGE = "timestamp timestamp, source int, destination int"
 
 
-def counting(source: Stream) -> Stream:
+def counting(source: StreamBuilder) -> StreamBuilder:
     windowed = source.window("1 min", granularity="1 s").select("window_start", "source", "destination")
     return windowed.group_by("window_start", "source", "destination").agg(n="count(*)")
 
@@ -157,7 +157,7 @@ def test_count_punctuated_by_key() -> None:
 
 def test_sensors_that_are_all_known_close_the_hour_together() -> None:
     promises = (Domain("sensor", (3, 4)),)
-    sensor = Stream(Source((), Schema.parse(SENSOR), name="sensor", promises=promises))
+    sensor = StreamBuilder(Source((), Schema.parse(SENSOR), name="sensor", promises=promises))
     query = sensor.group_by("hour").agg(top="max(temp)")
     items = [(3, 75, 1, 15), (4, 80, 1, 20), (3, 76, 2, 0), "[3, *, 1, *]", "[4, *, {0, 1, 2}, *]"]
     alone = run(query, {"sensor": arrivals(sensor, *items[:4])})
@@ -166,7 +166,7 @@ def test_sensors_that_are_all_known_close_the_hour_together() -> None:
     assert shown(together.outputs) == [(1, 80), "[1, *]"]
     assert [held.key for held in together.states["aggregate-1"]] == [(2,)]
     # Behind the union of two such streams all their sensors must have spoken.
-    other = Stream(Source((), Schema.parse(SENSOR), name="other", promises=(Domain("sensor", (5,)),)))
+    other = StreamBuilder(Source((), Schema.parse(SENSOR), name="other", promises=(Domain("sensor", (5,)),)))
     both = sensor.union(other.rename(minute="m").rename(m="minute")).group_by("hour").agg(top="max(temp)")
     spoken = {"sensor": arrivals(sensor, *items), "other": arrivals(other, (5, 90, 1, 1), "[5, *, 1, *]")}
     assert shown(run(both, spoken).outputs) == []
@@ -178,7 +178,7 @@ def test_sensors_that_are_all_known_close_the_hour_together() -> None:
 
 
 def test_an_event_outside_its_domain_is_no_event() -> None:
-    sensor = Stream(Source((), Schema.parse(SENSOR), name="sensor", promises=(Domain("sensor", (3, 4)),)))
+    sensor = StreamBuilder(Source((), Schema.parse(SENSOR), name="sensor", promises=(Domain("sensor", (3, 4)),)))
     result = run(sensor, {"sensor": arrivals(sensor, (5, 75, 1, 15), (None, 75, 1, 15), (4, 75, 1, 15))})
     assert shown(result.outputs) == [(4, 75, 1, 15)]
     assert [(letter.kind, str(letter.breaks)) for letter in result.dead_letters] == [
@@ -188,6 +188,6 @@ def test_an_event_outside_its_domain_is_no_event() -> None:
 
 
 def test_a_dropped_attribute_that_was_promised_for_all_its_values() -> None:
-    sensor = Stream(Source((), Schema.parse(SENSOR), name="sensor", promises=(Domain("sensor", (3, 4)),)))
+    sensor = StreamBuilder(Source((), Schema.parse(SENSOR), name="sensor", promises=(Domain("sensor", (3, 4)),)))
     items = arrivals(sensor, "[3, *, 1, *]", "[4, *, <= 2, *]")
     assert shown(run(sensor.select("hour", "temp"), {"sensor": items}).outputs) == ["[1, *]"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripts import arrivals, run, shown, stream
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.reference.interpret import Result
 from penstock.reference.item import Punctuate
 from penstock.reference.trace import format_step
@@ -123,7 +123,7 @@ def auction(*, unique: bool) -> Result:
     sold = item.join(bid, "item_id")
     within = sold.join(person, {"bidder_id": "p_id"}, between=(-12, None), times=("at", "since"))
     query = within.group_by("bidder_id").agg(categories="count(distinct category)")
-    script: list[tuple[int, Stream, Any]] = [
+    script: list[tuple[int, StreamBuilder, Any]] = [
         *((at, person, (p, at)) for p, at in (("p1", 0), ("p2", 6))),
         *((at, item, (i, c, at)) for i, c, at in ((1080, "art", 0), (1082, "books", 1), (1085, "art", 2))),
         *(
@@ -190,8 +190,8 @@ def test_the_auction_waits_for_ever_if_keys_may_come_again() -> None:
 MESSAGE = "timestamp timestamp, source int, destination int"
 
 
-def contract_query() -> tuple[Stream, Stream, Stream]:
-    def counted(messages: Stream) -> Stream:
+def contract_query() -> tuple[StreamBuilder, StreamBuilder, StreamBuilder]:
+    def counted(messages: StreamBuilder) -> StreamBuilder:
         windowed = messages.window("1 min", granularity="1 s").select("window_start", "source", "destination")
         return windowed.group_by("window_start", "source", "destination").agg(n="count(*)")
 

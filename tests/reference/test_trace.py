@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
@@ -11,7 +11,7 @@ from penstock.reference.trace import format_step, trace
 
 def test_a_timeline() -> None:
     schema = Schema.parse("timestamp int, key string, value int", time="timestamp")
-    query = Stream(Source((), schema, name="s")).disorder(2).window(10).group_by("key").agg(n="sum(value)")
+    query = StreamBuilder(Source((), schema, name="s")).disorder(2).window(10).group_by("key").agg(n="sum(value)")
     rows = [(105, "C", 3), (112, "C", 4), (109, "C", 1)]
     lines = [format_step(s) for s in trace(query.operator, {"s": [schema.event(r) for r in rows]})]
     assert lines == [
@@ -38,7 +38,7 @@ def test_a_timeline() -> None:
 
 def test_what_joins_and_sorts_hold_can_be_read() -> None:
     trips, fares = (Schema.parse(f"trip int, {value} int") for value in ("km", "fare"))
-    query = Stream(Source((), trips, name="trips")).join(Stream(Source((), fares, name="fares")), "trip")
+    query = StreamBuilder(Source((), trips, name="trips")).join(StreamBuilder(Source((), fares, name="fares")), "trip")
     sent = {
         "trips": [{"trip": 1, "km": 5}, Pattern.parse("[1, *]", trips)],
         "fares": [{"trip": 2, "fare": 9}, {"trip": 1, "fare": 7}],

@@ -91,6 +91,8 @@ def _answer(node: Node, names: dict[str, str], db: Any, rows: dict[str, list[dic
             by = ", ".join(operator.keys)
             named = [f"{_MEANING[a.text]} AS {a.name}" for a in operator.aggregations]
             group = f"GROUP BY {by}" if by else "HAVING count(*) > 0"
+            if isinstance(operator.window, LandmarkWindow):  # Those of periods that have brought the group an event.
+                group += f" HAVING max({operator.window.on}) >= {operator.window.label} - {operator.window.every}"
             return db.sql(f"SELECT {', '.join([*operator.keys, *named])} FROM {below[0]} {group}").to_arrow_table()
         case Top():
             return _best(operator, below[0], db)
@@ -171,14 +173,9 @@ def _windows(operator: Bucket, below: str, db: Any) -> pa.Table:
 def has_batch_answer(case: Case) -> bool:
     """Whether a batch can know the answer.
 
-    Not of windows by count, which depend on the order of arrival; not of joins with the last rows, which SQL cannot
-    say; nor how far a frontier has gone beyond the latest event that is left, which decides how many landmark windows
-    there are.
+    Not of windows by count, which depend on the order of arrival; nor of joins with the last rows, which SQL cannot
+    say.
     """
     operators = [n.operator for n in case.stream().plan]
     windows = [o.window for o in operators if isinstance(o, Bucket)]
-    if any(isinstance(w, CountWindow) for w in windows) or any(isinstance(o, RowsJoin) for o in operators):
-        return False
-    plain = all(isinstance(o, Source | Bucket | Aggregate | Sink) for o in operators)
-    spoken = any(f.in_band for f in case.feeds)
-    return not any(isinstance(w, LandmarkWindow) for w in windows) or (plain and not spoken)
+    return not any(isinstance(w, CountWindow) for w in windows) and not any(isinstance(o, RowsJoin) for o in operators)

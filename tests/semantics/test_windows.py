@@ -138,6 +138,34 @@ def test_landmarks_over_labels_close_with_the_last_label() -> None:
     assert rows(case) == [{"window_end": 30, "m": 1}]
 
 
+#: Windows as written, with size, slide and whether they grow from a landmark at 0.
+INNER = {"10": (10, 10), "10, slide=5": (10, 5), "10, slide=4": (10, 4), "5, slide=10": (5, 10), "landmark=10": (0, 10)}
+OUTER = {"20": (20, 20), "20, slide=10": (20, 10), "10, slide=20": (10, 20), "landmark=20": (0, 20)}
+
+
+@pytest.mark.parametrize("outer", OUTER)
+@pytest.mark.parametrize("inner", INNER)
+def test_windows_of_windows_close_with_their_last_label(inner: str, outer: str) -> None:
+    """By definition: when all labels of inner windows that lie in the outer one are of windows that are over."""
+    (size, slide), (width, step) = INNER[inner], OUTER[outer]
+    label, labels = ("window_start", range(-40, 80, slide)) if size else ("window_end", range(slide, 80, slide))
+    ends = {w: w + size for w in labels}
+    query = f"s.window({inner}).agg(n='count(*)').rename({label}='w').window({outer}, on='w').agg(m='sum(n)')"
+    times = (3, 12, 29)
+    held = {w for w in labels for t in times if (w <= t < w + size if size else w - slide <= t < w)}
+    for bound in (14, 20, 25, 26, 30, 39, 40, 46):
+        expected = set()
+        for o in range(-40, 80, step):
+            inside = [w for w in labels if (o <= w < o + width if width else 0 <= w < o)]
+            # Of landmark windows those count whose last period has an event.
+            new = [w for w in inside if w in held and (width or w >= o - step)]
+            if new and all(ends[w] <= bound for w in inside):
+                expected.add(o)
+        items = [*({"ts": t, "id": t} for t in times), f"[< {bound}, *, *]"]
+        case = Case(query, (feed(items),))
+        assert {r["window_start" if width else "window_end"] for r in rows(case)} == expected, bound
+
+
 @pytest.mark.parametrize(
     ("kind", "most"),
     [("tinyint", 127), ("smallint", 32767), ("int", 2**31 - 1), ("bigint", 2**63 - 1),
@@ -179,101 +207,37 @@ def test_nan_is_beyond_every_bound() -> None:
     assert on_reference(late).letters == on_kernels(late, ONE).letters == [("s", "late", 2)]
 
 
-# --- how many landmark windows there are ---
+# --- which landmark windows there are ---
 
-EVENT = {"ts": 0, "k": "a", "id": 0}
-LANDMARKS = "s.window(landmark=1).agg(n='count(*)')"
-#: Whether time has come so far is the same in every order: who says `>= 0` does not take it back.
+EVENT, LATER = {"ts": 0, "k": "a", "id": 0}, {"ts": 3, "k": "b", "id": 1}
+LANDMARKS = "window(landmark=1, on='ts').agg(n='count(*)')"
+#: Those of periods with events, in whatever order it is said that they are over, and with whatever else.
 _TOLD = {
-    "up to": (["[< 2, *, *]", "[>= 0, *, *]"], 2),
-    "single times": (["[< 2, *, *]", "[2, *, *]", "[>= 3, *, *]"], 3),
-    "a range": (["[< 1, *, *]", "[[1, 4), *, *]", "[>= 4, *, *]"], 4),
-    "what was said already": (["[< 1, *, *]", "[[1, 4), *, *]", "[>= 1, *, *]"], 4),
-    "nothing": (["[>= 0, *, *]"], 1),
+    "up to": (["[< 2, *, *]", "[>= 0, *, *]"], [1, 4]),
+    "up to, and no further": (["[< 3, *, *]", "[< 2, *, *]"], [1]),
+    "single times": (["[< 2, *, *]", "[2, *, *]", "[>= 3, *, *]"], [1, 4]),
+    "a range": (["[< 1, *, *]", "[[1, 4), *, *]", "[>= 4, *, *]"], [1, 4]),
+    "a range that ends early": (["[< 1, *, *]", "[[1, 3), *, *]", "[>= 4, *, *]"], [1]),
+    "everything": (["[*, *, *]", "[< 3, *, *]", "[< 7, *, *]"], [1, 4]),
+    "all keys": (["[*, {'a', 'b'}, *]", "[< 5, *, *]"], [1, 4]),
 }
 
 
 @pytest.mark.parametrize("told", _TOLD)
-def test_landmark_windows_go_as_far_as_time_has_come_though_nothing_more_can_come(told: str) -> None:
-    said, last = _TOLD[told]
+@pytest.mark.parametrize(
+    "on",
+    ["", "limit(9).", "limit(2).", "order_by('ts').", "distinct().", "top(1, by='id', per=['ts']).", "select('ts').",
+     "union(t).", "join(t, on='k').", "join(t, on='k', how='left', within=5).", "join(t, on='k', rows=2)."],
+)  # fmt: skip
+def test_landmark_windows_are_those_of_periods_with_events(told: str, on: str) -> None:
+    said, expected = _TOLD[told]
     for each in permutations(said):
-        case = Case(LANDMARKS, (feed([EVENT, *each]),))
-        assert [r["window_end"] for r in rows(case)] == list(range(1, last + 1)), each
-
-
-def test_landmark_windows_up_to_the_bounds_of_time() -> None:
-    """Beyond the bounds nothing comes: then 4 is the last of all times, and it has come."""
-    times = Feed("s", (("", EVENT), ("", "[< 2, *, *]"), ("", "[<= 4, *, *]")), ".bounds('ts', -5, 4).punctuated()")
-    case = Case(LANDMARKS, (replace(times, schema=SCHEMA),))
-    assert [r["window_end"] for r in rows(case)] == [1, 2, 3, 4, 5]
-    # Up to the greatest value there is nobody means so many windows.
-    assert rows(Case(LANDMARKS, (feed([EVENT, "[< 2, *, *]", f"[<= {2**31 - 1}, *, *]"]),))) == [
-        {"window_end": 1, "n": 1},
-        {"window_end": 2, "n": 1},
-    ]
-
-
-def test_landmark_windows_go_on_after_all_of_them_were_complete() -> None:
-    """Nothing can come from 0 on, yet time goes on: there is a window whenever it is told that a period has passed."""
-    case = Case(LANDMARKS, (feed([EVENT, "[>= 0, *, *]", "[< 2, *, *]", "[< 3, *, *]"], ends=".ends()"),))
-    found = on_kernels(case, ONE)
-    assert [[r["window_end"] for r in found.epochs.get(e, [])] for e in (1, 2, 3, 4)] == [[], [1], [2], [3]]
-    assert found.state == 0
-    assert_grammatical(found)
-    # Behind them it is not promised that there are no more.
-    behind = Case(f"{LANDMARKS}.rename(window_end='w').window(2, on='w').agg(m='sum(n)')", case.feeds)
-    assert rows(behind) == [{"window_start": 0, "m": 1}, {"window_start": 2, "m": 2}]
-
-
-@pytest.mark.parametrize("keys", [["'a'", "'b'"], ["{'a', 'b'}"]])
-@pytest.mark.parametrize("query", [LANDMARKS, f"s.select('ts', 'id').{LANDMARKS.removeprefix('s.')}"])
-def test_landmark_windows_when_every_declared_key_is_over(keys: list[str], query: str) -> None:
-    """Then nothing can come, but that is not the end: time may be told to have come further."""
-    over = [f"[*, {k}, *]" for k in keys]
-    for said in permutations([*over, "[< 3, *, *]", "[< 2, 'a', *]"]):
-        stream = feed([EVENT, *said], ends=".ends()")
-        declared = replace(stream, promises=f".punctuate(ps.Punctuate.values('k', ['a', 'b'])){stream.promises}")
-        assert [r["window_end"] for r in rows(Case(query, (declared,)))] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("here", ["s", "t"])
-@pytest.mark.parametrize("more", [0, 3])
-def test_landmark_windows_go_as_far_as_any_of_the_streams_has_told(here: str, more: int) -> None:
-    """Streams end in whatever epoch they are read out in; how far they had come is not forgotten by then."""
-    told = {here: [*["[*, 'b', *]"] * more, "[<= 4, *, *]"], "st".replace(here, ""): ["[*, 'b', *]"] * (3 - more)}
-    for text in ("s.union(t)", "t.union(s)"):
-        case = Case(
-            f"{text}.window(landmark=3, origin=-1).agg(n='count(*)')",
-            (feed([EVENT, *told["s"]], ends=".ends()"), feed(told["t"], name="t", ends=".ends()")),
-        )
-        assert [r["window_end"] for r in rows(case)] == [2, 5]
-
-
-@pytest.mark.parametrize("on", ["order_by('ts')", "distinct()", "top(1, by='id', per=['ts'])", "select('ts', 'id')"])
-def test_landmark_windows_behind_an_operator_go_as_far_as_time_has_come(on: str) -> None:
-    for said in permutations(["[< 2, *, *]", "[>= 0, *, *]"]):
-        case = Case(f"s.{on}.window(landmark=1).agg(n='count(*)')", (feed([EVENT, *said], ends=".ends()"),))
-        assert [r["window_end"] for r in rows(case)] == [1, 2], said
-
-
-@pytest.mark.parametrize("within", ["", ", within=5"])
-@pytest.mark.parametrize("waits", ["s", "t"])
-def test_landmark_windows_behind_a_join_go_as_far_as_both_sides_have_told(within: str, waits: str) -> None:
-    told = {"s": ["[< 4, *, *]"], "t": ["[< 2, *, *]", "[< 6, *, *]"]}
-    told[waits] = [*["[*, 'b', *]"] * 2, *told[waits]]
-    case = Case(
-        f"s.join(t, on='k'{within}).window(landmark=1, on='ts').agg(n='count(*)')",
-        (feed([EVENT, *told["s"]], ends=".ends()"), feed([{**EVENT, "ts": 1}, *told["t"]], name="t", ends=".ends()")),
-    )
-    assert [r["window_end"] for r in rows(case)] == [1, 2, 3, 4]
-
-
-def test_landmark_windows_of_partitions_go_as_far_as_all_of_them_have_told() -> None:
-    """Partitions do not end one by one: the source is as far as the slowest of them."""
-    items = (("p", EVENT), ("p", "[< 2, *, *]"), ("q", "[< 3, *, *]"), ("p", "[>= 0, *, *]"), ("q", "[>= 2, *, *]"))
-    for some, last in ((items[:3], 2), (items[:4], 3), (items, 3)):
-        case = Case(LANDMARKS, (Feed("s", some, ".punctuated()", schema=SCHEMA),))
-        assert [r["window_end"] for r in rows(case)] == list(range(1, last + 1))
+        before = [{**EVENT, "ts": -1}, {**LATER, "ts": -1}, "[*, 'c', *]", "[< 6, *, *]"]
+        other = (feed(before, name="t", ends=".ends()"),) if "(t" in on else ()
+        case = Case(f"s.{on}{LANDMARKS}", (feed([EVENT, LATER, *each], ends=".ends()"), *other))
+        assert [r["window_end"] for r in rows(case)] == [1, 4], each
+        if not on:
+            assert [r["window_end"] for r in rows(Case(case.query, (feed([EVENT, LATER, *each]),)))] == expected, each
 
 
 # --- anything, against the definition ---
@@ -316,7 +280,10 @@ def windowed(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
 
 
 def answered(items: list[Any], shape: dict[str, int], by_key: bool) -> set[tuple[Any, ...]]:
-    """By definition: the windows (and keys) with an event, none of whose possible events can come any more."""
+    """By definition: the windows (and keys) with an event, none of whose possible events can come any more.
+
+    Of landmark windows those count whose last period has an event.
+    """
     schema = feed([]).declared.schema
     patterns = [Pattern.parse(i, schema) for i in items if isinstance(i, str)]
     possible = [
@@ -332,26 +299,13 @@ def answered(items: list[Any], shape: dict[str, int], by_key: bool) -> set[tuple
     found: set[tuple[Any, ...]] = set()
     labels = [origin + w * slide for w in range(-40, 40) if size or w > 0]
     for row, label in product((i for i in items if not isinstance(i, str)), labels):
-        if inside(row, label):
+        if inside(row, label) and (size or row["ts"] >= label - slide):
             key = row["k"] if by_key else None
             # Landmark windows end for all keys together.
             open_ = [p for p in possible if inside(p, label) and (not by_key or not size or p["k"] == key)]
             if not open_:
                 found.add((label, key))
     return found
-
-
-def landmarks_answered(items: list[Any], shape: dict[str, int], by_key: bool) -> set[tuple[Any, ...]]:
-    """By definition: those that are complete as far as promises with an end go, by these or others; and if nothing can
-    come at all, those up to the first that holds the latest event.
-    """
-    schema = feed([]).declared.schema
-    complete = answered(items, shape, by_key)
-    ending = [i for i in items if not isinstance(i, str) or not Pattern.parse(i, schema)["ts"].matches(10**6)]
-    told = answered(ending, shape, by_key)
-    latest = max((i["ts"] for i in items if not isinstance(i, str)), default=0)
-    first = min((label for label, _ in complete if label > latest), default=0)
-    return told | {(label, key) for label, key in complete if label <= first}
 
 
 def labels_of(outcome: Outcome, by_key: bool) -> set[tuple[Any, ...]]:
@@ -364,7 +318,7 @@ def check(
     text, shape = window
     by = ".group_by('k')" if by_key else ""
     case = Case(f"s{text}{by}.agg(n='count(*)')", (feed(items, SCHEMA),))
-    expected = answered(items, shape, by_key) if shape["size"] else landmarks_answered(items, shape, by_key)
+    expected = answered(items, shape, by_key)
     found = engine(case, cut)
     assert_grammatical(found)
     assert not found.letters

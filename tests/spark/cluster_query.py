@@ -22,7 +22,7 @@ def main(source: str, home: str, master: str, conf: str, packed: str | None = No
     told: dict[str, object] = {"start": round(started - began, 1)}
     try:
         run = SCENARIOS["windows"].start(Path(source), Path(home), spark, buckets=2).wait(timeout=150)
-        told |= {"active": run.active, "epochs": [p.epoch for p in run.history]}
+        told |= {"active": run.active, "epochs": [p.epoch for p in run.history], "paths": [p.path for p in run.history]}
     except ps.PenstockError as error:
         told |= {"error": str(error), "kind": type(error).__name__}
     told |= {"run": round(time.monotonic() - started, 1), "master": spark.sparkContext.master}

@@ -110,6 +110,7 @@ def test_local_cluster(local: tuple[Path, Outcome], tmp_path: Path) -> None:
     home = spark_home(tmp_path / "spark")  # it would leave its executors' folders among the installed packages
     told = query(source, tmp_path / "run", "local-cluster[2,1,1024]", SPARK_HOME=str(home))
     assert told.get("epochs") == [1, 2, 3, 4], told
+    assert set(told["paths"]) == {"resident"}
     assert same(outcome(tmp_path / "run"), expected)
     assert orphans(tmp_path / "run") == []
 
@@ -119,6 +120,7 @@ def test_standalone(local: tuple[Path, Outcome], master: str, tmp_path: Path) ->
     told = query(source, tmp_path, master)
     assert told.get("epochs") == [1, 2, 3, 4], told
     assert told["master"] == master
+    assert set(told["paths"]) == {"resident"}, told  # Tasks that stay, one on each of two workers.
     assert same(outcome(tmp_path), expected)
     assert orphans(tmp_path) == []
 

@@ -73,9 +73,11 @@ spark = ps.spark_session("local[1]", memory="512m")
 
 def kill(progress):
     if progress.epoch == 2:
-        os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+        java = spark.sparkContext._gateway.proc
+        os.kill(java.pid, signal.SIGKILL)
+        java.wait()
 
-options = {"trigger": "available_now", "max_rows": 5_000, "checkpoint": home + "/kept"}
+options = {"trigger": "available_now", "max_rows": 200, "checkpoint": home + "/kept"}
 for more in ({"spark": spark, "listener": kill}, {"spark": spark}, {"master": "local[1]"}):
     try:
         run = query.start(ps.parquet(home + "/out"), **more, **options).wait()
@@ -93,6 +95,7 @@ def test_the_jvm_dies_and_a_later_start_in_the_same_process_goes_on(tmp_path: Pa
     died, gone, epochs = done.stdout.splitlines()
     assert died.startswith("PenstockError Spark's Java process died") and "nothing is lost" in died
     assert gone.startswith("UserError") and "session" in gone
-    assert epochs.split()[0] in ("2", "3") and int(epochs.split()[1]) >= 4
+    resumed, last = map(int, epochs.split())
+    assert 2 <= resumed < 50 and last >= 100  # tasks that stay may get on a little before Spark's end ends them
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert sum(pq.read_table(tmp_path / "out", columns=["n"])["n"].to_pylist()) == 20_000

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from penstock.contract.report import Finding
 from penstock.spark_check.join import band_of
 from penstock.spark_check.plan import (
-    Aggregate,
     Column,
     Constant,
     Custom,
     Deduplicate,
     Expression,
-    Join,
     Less,
-    Limit,
-    Node,
     Opaque,
-    Source,
+    SparkAggregate,
+    SparkJoin,
+    SparkLimit,
+    SparkNode,
+    SparkSource,
+    SparkUnion,
     Static,
     Sum,
     Through,
-    Union,
     Watermark,
 )
 from penstock.spark_check.rules import analyse
@@ -42,14 +42,14 @@ def marked(column: Column) -> Column:
     return replace(column, delay=MARK)
 
 
-def stream(name: str, time: Column, key: Column, watermark: bool = True) -> Node:
-    source = Source((time, key), name=name)
+def stream(name: str, time: Column, key: Column, watermark: bool = True) -> SparkNode:
+    source = SparkSource((time, key), name=name)
     if not watermark:
         return source
     return Watermark((marked(time), key), (source,), column=time, delay="10 minutes")
 
 
-def join(left: Node, right: Node, *ranges: Less, how: str = "inner") -> Join:
+def join(left: SparkNode, right: SparkNode, *ranges: Less, how: str = "inner") -> SparkJoin:
     # References in a condition carry the watermark of the column they refer to.
     known = {c.id: c for side in (left, right) for c in side.columns}
 
@@ -59,14 +59,14 @@ def join(left: Node, right: Node, *ranges: Less, how: str = "inner") -> Join:
         return known[e.id] if isinstance(e, Column) else e
 
     refers = tuple(Less(refer(r.less), refer(r.more), r.strict) for r in ranges)
-    return Join((*left.columns, *right.columns), (left, right), how=how, keys=((K, RK),), ranges=refers)
+    return SparkJoin((*left.columns, *right.columns), (left, right), how=how, keys=((K, RK),), ranges=refers)
 
 
 NOT_LATER = Less(RTS, Sum(((1, TS), (1, Constant("INTERVAL 1 HOUR", HOUR)))))
 NOT_EARLIER = Less(TS, RTS)
 
 
-def only(plan: Node, mode: str = "append") -> Finding:
+def only(plan: SparkNode, mode: str = "append") -> Finding:
     (found,) = analyse(plan, mode).findings  # type: ignore[arg-type]
     return found
 
@@ -155,9 +155,9 @@ def test_rows_go_exactly_when_what_is_far_ahead_cannot_join_them(found: list[Les
 def test_a_watermarked_key_on_one_side_is_enough() -> None:
     left, right = stream("clicks", TS, K), stream("views", RTS, RK, False)
     for keys in (((marked(TS), RTS),), ((K, RK), (marked(TS), RTS))):
-        assert only(Join((), (left, right), how="inner", keys=keys)).state == "bounded"
+        assert only(SparkJoin((), (left, right), how="inner", keys=keys)).state == "bounded"
     truncated = Opaque("date_trunc('hour', ts)", frozenset({1}))
-    assert only(Join((), (left, right), how="inner", keys=((truncated, RTS),))).state == "unbounded"
+    assert only(SparkJoin((), (left, right), how="inner", keys=((truncated, RTS),))).state == "unbounded"
 
 
 def test_a_range_that_spark_cannot_solve_is_said_to_be_one() -> None:
@@ -169,7 +169,7 @@ def test_a_range_that_spark_cannot_solve_is_said_to_be_one() -> None:
 
 def test_a_range_over_columns_without_watermark_does_not_help() -> None:
     at = Column(5, "at", "timestamp")
-    left = Watermark((marked(TS), K, at), (Source((TS, K, at), name="clicks"),), column=TS, delay="1 minute")
+    left = Watermark((marked(TS), K, at), (SparkSource((TS, K, at), name="clicks"),), column=TS, delay="1 minute")
     found = only(join(left, stream("views", RTS, RK), Less(at, RTS), Less(RTS, at)))
     assert found.state == "unbounded"
     assert "rows of clicks go" in found.why[0]  # By the watermark of views: Spark compares it with ts.
@@ -192,7 +192,7 @@ def test_outer_rows_appear_when_their_side_is_let_go(how: str, late: bool, early
 
 
 def test_a_table_costs_no_state() -> None:
-    found = only(Join((), (stream("clicks", TS, K, False), Static((RK,))), how="inner", keys=((K, RK),)))
+    found = only(SparkJoin((), (stream("clicks", TS, K, False), Static((RK,))), how="inner", keys=((K, RK),)))
     assert (found.state, found.safe) == ("none", True)
 
 
@@ -200,7 +200,7 @@ def test_columns_cut_away_keep_their_names_in_the_advice() -> None:
     left = Through((K,), (stream("clicks", TS, K),))
     right = Through((RK,), (stream("views", Column(3, "ts", "timestamp"), RK),))
     seen = ((marked(Column(7, "clicked", "timestamp")), K), (marked(Column(8, "seen", "timestamp")), RK))
-    plan = Join((), (left, right), how="inner", keys=((K, RK),), seen=seen)
+    plan = SparkJoin((), (left, right), how="inner", keys=((K, RK),), seen=seen)
     assert only(plan).needs == ("AND seen BETWEEN clicked AND clicked + INTERVAL 1 HOUR",)
     unseen = only(replace(plan, seen=()))
     assert unseen.needs[:2] == ("select ts of clicks along to the join", "select ts of views along to the join")
@@ -226,13 +226,13 @@ WINDOW = Column(9, "window", "struct<start:timestamp,end:timestamp>", MARK)
 def test_groups_go_with_a_watermarked_key(
     keys: tuple[Column, ...], watermark: bool, mode: str, state: str, output: str
 ) -> None:
-    found = only(Aggregate(keys, (stream("clicks", TS, K, watermark),), keys=keys), mode)
+    found = only(SparkAggregate(keys, (stream("clicks", TS, K, watermark),), keys=keys), mode)
     assert (found.state, found.output) == (state, output)
 
 
 def test_the_advice_for_groups_fits_what_is_there() -> None:
-    def needs(input: Node, *keys: Column, seen: tuple[Column, ...] = ()) -> tuple[str, ...]:
-        return only(Aggregate(keys, (input,), keys=keys, seen=(seen,) if seen else ()), "update").needs
+    def needs(input: SparkNode, *keys: Column, seen: tuple[Column, ...] = ()) -> tuple[str, ...]:
+        return only(SparkAggregate(keys, (input,), keys=keys, seen=(seen,) if seen else ()), "update").needs
 
     bare = replace(WINDOW, delay=None)
     assert needs(stream("clicks", TS, K, False), bare) == ('.withWatermark("ts", "10 minutes") on clicks',)
@@ -240,15 +240,15 @@ def test_the_advice_for_groups_fits_what_is_there() -> None:
     assert needs(Through((K,), (stream("clicks", TS, K),)), K) == (
         'select ts along to here, and window("ts", "1 hour") among the keys',
     )
-    hourly = Aggregate((WINDOW, K), (stream("clicks", TS, K),), keys=(WINDOW, K))
-    assert analyse(Aggregate((K,), (hourly,), keys=(K,)), "update").findings[1].needs == ("window among the keys",)
+    hourly = SparkAggregate((WINDOW, K), (stream("clicks", TS, K),), keys=(WINDOW, K))
+    assert analyse(SparkAggregate((K,), (hourly,), keys=(K,)), "update").findings[1].needs == ("window among the keys",)
 
 
 def test_one_group_that_keeps_every_value_is_not_constant() -> None:
     clicks = stream("clicks", TS, K)
-    found = only(Aggregate((), (clicks,), keys=(), hoards="collect_list"), "complete")
+    found = only(SparkAggregate((), (clicks,), keys=(), hoards="collect_list"), "complete")
     assert (found.state, found.needs != ()) == ("unbounded", True)
-    assert only(Aggregate((), (clicks,), keys=(WINDOW,), hoards="collect_list")).state == "bounded"
+    assert only(SparkAggregate((), (clicks,), keys=(WINDOW,), hoards="collect_list")).state == "bounded"
 
 
 def test_two_watermarks_from_one_input_are_refused() -> None:
@@ -260,7 +260,7 @@ def test_two_watermarks_from_one_input_are_refused() -> None:
     assert "drop('rts')" in refused.needs[-1]
     dropped = Through((marked(TS), K), (pairs,))
     assert analyse(replace(again, inputs=(dropped,), columns=dropped.columns))
-    assert analyse(Aggregate((WINDOW,), (pairs,), keys=(WINDOW,)))
+    assert analyse(SparkAggregate((WINDOW,), (pairs,), keys=(WINDOW,)))
 
 
 def test_a_second_watermark_is_refused() -> None:
@@ -297,14 +297,14 @@ def test_state_of_user_code_depends_and_without_a_clock_it_is_refused() -> None:
 
 def test_a_union_takes_the_watermark_of_its_first_input() -> None:
     first, second = stream("clicks", TS, K), stream("views", RTS, RK, False)
-    report = analyse(Union(first.columns, (first, second)))
+    report = analyse(SparkUnion(first.columns, (first, second)))
     assert report.safe
     assert report.findings[0].needs == (
         '.withWatermark("rts", "10 minutes") on views, or one watermark after the union',
     )
-    assert not analyse(Union(first.columns, (first, stream("views", RTS, RK)))).findings
-    other = Union((TS, K), (second, first))
-    counted = analyse(Aggregate((K,), (other,), keys=(K,)), "update").findings[-1]
+    assert not analyse(SparkUnion(first.columns, (first, stream("views", RTS, RK)))).findings
+    other = SparkUnion((TS, K), (second, first))
+    counted = analyse(SparkAggregate((K,), (other,), keys=(K,)), "update").findings[-1]
     assert "does not get here" in counted.why[0]
     assert counted.needs == (".withWatermark on every input of the union",)
 
@@ -323,7 +323,7 @@ def test_what_spark_refuses_is_not_safe() -> None:
 
 
 def test_edges_say_which_column_comes_with_a_promise() -> None:
-    twice = Limit((K,), (Limit((K,), (stream("clicks", TS, K),), rows="3"),), rows="3")
+    twice = SparkLimit((K,), (SparkLimit((K,), (stream("clicks", TS, K),), rows="3"),), rows="3")
     edges = analyse(twice).edges
     assert edges == {"clicks": "ts up to", "limit(3)": "no punctuation", "limit(3) (2)": "no punctuation"}
 
@@ -335,7 +335,7 @@ def test_a_plan_of_two_hundred_operators_costs_little(calls: Callable[..., int])
     assert calls(lambda: analyse(plan)) < 400_000
     report = analyse(plan)
     assert len(report.findings) == 200
-    deep: Node = stream("clicks", TS, K)
+    deep: SparkNode = stream("clicks", TS, K)
     for _ in range(5000):
         deep = Through(deep.columns, (deep,))
     assert analyse(deep).safe

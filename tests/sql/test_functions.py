@@ -221,8 +221,51 @@ def test_spark_gives_the_same_for_random_values(
         {n: (t, [*(random_value(n, t, dice) for _ in range(60)), None]) for n, (t, _) in COLUMNS.items()},
     )
     table = {text: f for f in (*OPERATORS, *functions().values()) if f.name not in LONG for text in expressions(f)}
+    _same_in_every_java(spark)
     assert differences(spark, table) == []
     tried(f"{len(table)} expressions on up to {MOST} rows")
+
+
+def test_a_cube_root_is_next_to_the_exact_one() -> None:
+    """The C library's own may be four units in the last place away; Java's is one at most."""
+    dice = random.Random(3)
+    numbers = [dice.uniform(-10, 10) for _ in range(2_000)]
+    numbers += [math.ldexp(dice.uniform(1, 2), dice.randint(-1074, 1023)) for _ in range(2_000)]
+    context = Context(prec=40)
+    for x, root in zip(numbers, ours("cbrt(x)", pa.table({"x": numbers})).values, strict=True):
+        # Exact: the cubes of the neighbours lie on either side of x.
+        low, high = sorted(context.power(Decimal(root + side * math.ulp(root)), 3) for side in (-1, 1))
+        assert low < Decimal(x) < high, x
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", [f.name for f in functions().values() if f.close and "the same" not in f.note])
+def test_no_last_place_is_further_from_sparks_than_the_page_says(
+    spark: SparkSession, name: str, tried: Callable[[str], None]
+) -> None:
+    """Of many more numbers than the other comparisons have: the C library is far off at one in a thousand only."""
+    dice = random.Random(int(os.environ.get("PENSTOCK_SEED", "1")))
+    columns = {n: [random_value(n, "double", dice) for _ in range(50_000)] for n in ("x", "y")}
+    table = pa.table({n: pa.array(values, pa.float64()) for n, values in columns.items()})
+    frame = spark.createDataFrame(table)
+    function = functions()[name]
+    for text in {f"{name}({', '.join('xy'[: len(form.takes)])})" for form in function.forms} | {f"{name}(x)"}:
+        if ours(text, table.slice(0, 1)).type is None:
+            continue
+        values = frame.selectExpr(f"{text} AS v").toArrow().column(0).to_pylist()
+        assert _difference(text, table, Answer(pa.float64(), tuple(values)), function) == []
+        tried(f"{text} on {len(values)} rows")
+
+
+def _same_in_every_java(spark: SparkSession) -> None:
+    """Leave out doubles that this Java writes with more digits than needed, as versions before 19 do."""
+    assert spark._jvm is not None
+    write = spark._jvm.java.lang.Double.toString
+    for t, values in COLUMNS.values():
+        if t in ("float", "double"):
+            kept = [v for v in values if v is None or not math.isfinite(v) or Decimal(write(v)) == Decimal(repr(v))]
+            assert len(kept) > len(values) / 2
+            values[:] = kept
 
 
 def random_value(name: str, type_: str, dice: random.Random) -> Any:
@@ -337,11 +380,49 @@ def test_what_spark_reads_in_another_order_needs_parentheses(text: str) -> None:
         "case when null then 1 end",
         "m * cast(1 as bigint) + 1L",
         "128Y",
+        "unix_timestamp(i)",
+        "unix_timestamp(x)",
+        "to_unix_timestamp(m)",
+        "try_to_timestamp(x)",
+        "try_to_timestamp(f)",
+        "date_format(ts, 'F')",
     ],
 )
 def test_what_spark_refuses_or_means_otherwise_is_refused(text: str) -> None:
     with pytest.raises(UserError):
         Expression.parse(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("i = 'x'", "'x' is not of type bigint"),
+        ("x > 'abc'", "'abc' is not of type double"),
+        ("i between 'x' and 3", "'x' is not of type bigint"),
+        ("i in (1, 'x', 7)", "'x' is not of type bigint"),
+        ("d in ('2020-02-29', 'x')", "'x' is not of type date"),
+        ("d in ('x', '2020-02-29')", "'x' is not of type date"),
+        ("d = '2021-02-29'", "'2021-02-29' is not of type date"),
+        ("coalesce(i, cast('x' as int))", "'x' is not of type int"),
+        ("cast(300 as tinyint)", "'300' is not of type tinyint"),
+        ("timestamp '2020-13-01'", "'2020-13-01' is not of type timestamp"),
+        ("i + (2147483647 + 1)", "'2147483647 . 1' has no value"),
+        ("1 / 0", "'1 / 0' has no value"),
+    ],
+)
+def test_a_constant_without_a_value_is_refused_when_the_query_is_built(text: str, message: str) -> None:
+    """Spark refuses it when it plans; here every event would be a dead letter, or answered by another value of IN."""
+    with pytest.raises(UserError, match=message) as caught:
+        Expression.parse(text, SCHEMA, where="select 'slow'")
+    assert str(caught.value).startswith("select 'slow': ")
+    assert "whenever it is asked for" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "text", ["try_cast('x' as int)", "try_divide(1, 0)", "try_to_date('x')", "try_add(2147483647, 1)"]
+)
+def test_an_attempt_at_a_constant_without_a_value_is_null(text: str) -> None:
+    assert ours(text, rows(())).values == (None,)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +448,7 @@ def test_an_attempt_fails_where_spark_has_an_answer(text: str) -> None:
 
 
 def test_a_case_that_reads_a_text_as_a_number_can_fail() -> None:
-    assert Expression.parse("case i when 'x' then 1 end", SCHEMA).can_fail
+    assert Expression.parse("case i when g then 1 end", SCHEMA).can_fail
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -31,7 +31,7 @@ from penstock.contract.report import Report
 from penstock.contract.size import Bound
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
-from penstock.plan.spec import Measured, spec_of, traits_of
+from penstock.plan.spec import Measured, spec_of
 
 __all__ = ["Bound", "bounds", "with_bounds"]
 
@@ -76,7 +76,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             bound = Bound(None, None, None, None)  # However few keys there are at a time: what has been, stays.
         arriving = [totals[i] for i in node.inputs]
         totals[node.id] = spec_of(operator).total(operator, arriving)
-        bound = _at_most(bound, operator, arriving)
+        bound = _at_most(bound, arriving)
         paces[node.id], found[node.id] = pace, replace(bound, timed=pace.clock != "unit")
     return found
 
@@ -102,9 +102,9 @@ def _per_tick(rate: float | None, source: Operator) -> float | None:
     return rate / 1_000_000 if pace.clock == "us" else rate
 
 
-def _at_most(bound: Bound, operator: Operator, below: Sequence[int | None]) -> Bound:
+def _at_most(bound: Bound, below: Sequence[int | None]) -> Bound:
     """The bound of an operator that can keep no more rows than come."""
-    if not below or None in below or bound.rows == 0 or traits_of(operator).makes == "unasked":
+    if not below or None in below or bound.rows == 0:
         return bound
     rows = sum(b for b in below if b is not None)
     if bound.rows is not None and bound.rows <= rows:

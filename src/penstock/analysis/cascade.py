@@ -2,7 +2,7 @@
 
 Each operator on it answers (`respond`), keeps its part, and passes on what those before it may know. Where several
 consumers read one operator, only what all of them have said goes further. Who keeps what, and how much of it, is up to
-a `Keeper`: a run mounts guards, a check collects what would be kept.
+a `Listener`: a run mounts guards, a check collects what would be kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Part:
     purges: bool = False
 
 
-class Keeper(Protocol):
+class Listener(Protocol):
     """Keeps what operators are told."""
 
     def mount(self, parts: Sequence[Part]) -> bool:
@@ -76,7 +76,7 @@ class Cascade:
             for port, name in enumerate(node.inputs):
                 self.edges[name] = (*self.edges.get(name, ()), f"{node.id}#{port}")
 
-    def tell(self, keeper: Keeper, node_id: str, feedback: Feedback, edge: str = "") -> None:
+    def tell(self, keeper: Listener, node_id: str, feedback: Feedback, edge: str = "") -> None:
         """Give a feedback to the operator whose output it speaks of; `edge` is the consumer's input it comes from."""
         if feedback.intent is Intent.ASSUMED:
             edges = self.edges.get(node_id, ())
@@ -84,7 +84,7 @@ class Cascade:
         elif feedback.intent is Intent.DESIRED:
             _ran(self._prefer(keeper, node_id, feedback.pattern))
 
-    def _assume(self, keeper: Keeper, node_id: str, pattern: Pattern, edge: str) -> Step:
+    def _assume(self, keeper: Listener, node_id: str, pattern: Pattern, edge: str) -> Step:
         """Whether from now on no matching event will leave the operator on this edge."""
         node = self.nodes[node_id]
         pattern = pattern.over(node.operator.schema)
@@ -108,7 +108,7 @@ class Cascade:
             keeper.note(node_id, Feedback(Intent.ASSUMED, pattern), "waits", why)
         return taken
 
-    def _answer(self, keeper: Keeper, node: Node, pattern: Pattern) -> Step:
+    def _answer(self, keeper: Listener, node: Node, pattern: Pattern) -> Step:
         operator, switches, told = node.operator, node.operator.switches, Feedback(Intent.ASSUMED, pattern)
         response = respond(operator, pattern)
         if not switches.exploit:
@@ -135,7 +135,7 @@ class Cascade:
         keeper.note(node.id, told, response.summary if kept else "nothing", "" if goes_on else why)
         return kept
 
-    def _send(self, keeper: Keeper, node: Node, response: Response) -> Step:
+    def _send(self, keeper: Listener, node: Node, response: Response) -> Step:
         """Whether every input has taken all of it."""
         taken = bool(response.send) and all(response.send)
         for port, patterns in enumerate(response.send):
@@ -144,7 +144,7 @@ class Cascade:
                 taken &= answered
         return taken
 
-    def _prefer(self, keeper: Keeper, node_id: str, pattern: Pattern) -> Step:
+    def _prefer(self, keeper: Listener, node_id: str, pattern: Pattern) -> Step:
         """A wish travels as an assumption would, but where that stops, it does. All it changes is an order."""
         node = self.nodes[node_id]
         operator, switches = node.operator, node.operator.switches

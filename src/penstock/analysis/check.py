@@ -20,10 +20,10 @@ def check(plan: Plan, *, bounded: bool = False) -> Report:
     then safe whatever else is promised: what they keep is released at the end. Feedback makes no plan unsafe, as little
     is kept of it; the findings say where it could live for ever.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> rides = Stream(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="rides"))
+    >>> rides = StreamBuilder(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="rides"))
     >>> report = check(rides.group_by("trip").agg(n="count(*)").plan)
     >>> report.safe, report.culprit.operator, report.culprit.needs, report.fixes[0].stream
     (False, 'aggregate-1', ('rides: trip: each value',), 'rides')
@@ -43,8 +43,8 @@ def _finding(plan: Plan, node: Node, verdicts: Mapping[str, Verdict], bounded: b
     verdict = verdicts[node.id]
     detail = node.operator.detail
     why = verdict.why
-    if bounded and not verdict.safe and verdict.behind.ends:
-        why = (*why, f"but all of it leaves at the end of the run, which {verdict.behind.name} will tell")
+    if bounded and (end := verdict.at_the_end) is not None:
+        why = (*why, end)
         state: State = "bounded" if verdict.state == "unbounded" else verdict.state
         return Finding(node.id, detail, state, "at once" if verdict.output == "at once" else "complete", why)
     if not verdict.safe:

@@ -63,10 +63,10 @@ def forgettable(
     It is told to the operator `at` (the last one) by the consumer whose input is `edge`. A `bounded` run forgets at
     its end what its sources say is over.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> cars = Stream(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars")).disorder("5 s")
+    >>> cars = StreamBuilder(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars")).disorder("5 s")
     >>> for text in ("not [< '2026-01-01', > 40]", "not [*, > 40]"):
     ...     for f in forgettable(cars.plan, Feedback.parse(text, cars.schema)):
     ...         print(f.place, f.fate, f.why, sep=": ")
@@ -157,10 +157,10 @@ def remarks(
 ) -> list[str]:
     """What somebody who gives a feedback should know: which of its guards could live for ever, a line for each.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> cars = Stream(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars")).disorder("5 s")
+    >>> cars = StreamBuilder(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars")).disorder("5 s")
     >>> remarks(cars.plan, Feedback.parse("not [< '2026-01-01', *]", cars.schema))
     []
     >>> print(*remarks(cars.plan, Feedback.parse("not [*, > 40]", cars.schema)))

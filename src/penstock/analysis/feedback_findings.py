@@ -25,11 +25,11 @@ Found = dict[str, tuple[Guarding, ...]]
 def guarding(plan: Plan, verdicts: Mapping[str, Verdict], bounded: bool = False) -> Found:
     """By operator, what it may keep of feedback.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
     >>> from penstock.analysis.judge import weigh
-    >>> cars = Stream(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars")).disorder("5 s")
+    >>> cars = StreamBuilder(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars")).disorder("5 s")
     >>> plan = cars.where("speed > 3").plan
     >>> for told in guarding(plan, weigh(plan))["source:cars"]:
     ...     print(told)

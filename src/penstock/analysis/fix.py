@@ -50,9 +50,9 @@ def fixes(plan: Plan) -> tuple[Fix, ...]:
 
     Each is verified by the check itself. Empty if the plan is safe, or if nothing that a source says would help.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.pattern.schema import Schema
-    >>> probes = Stream(Source((), Schema.parse("ts timestamp, segment string", "ts"), name="probes"))
+    >>> probes = StreamBuilder(Source((), Schema.parse("ts timestamp, segment string", "ts"), name="probes"))
     >>> for fix in fixes(probes.window("1 min").group_by("segment").agg(n="count(*)").plan):
     ...     print(fix.declaration.partition("  #")[0])
     probes = probes.disorder("1 min")
@@ -215,9 +215,9 @@ def _keyword(quoted: str, word: str) -> str:
 def variables(plan: Plan) -> dict[str, str]:
     """By source, a Python name to write for its stream: its own where that is one, and no two alike.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.pattern.schema import Schema
-    >>> a, b, c = (Stream(Source((), Schema.parse("k int"), name=n)) for n in ("my-cars", "my_cars", "class"))
+    >>> a, b, c = (StreamBuilder(Source((), Schema.parse("k int"), name=n)) for n in ("my-cars", "my_cars", "class"))
     >>> variables(a.union(b, c).plan)
     {'my-cars': 'my_cars_2', 'my_cars': 'my_cars', 'class': 'class_'}
     """

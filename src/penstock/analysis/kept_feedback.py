@@ -42,10 +42,10 @@ class Kept:
 def kept(plan: Plan, feedback: Feedback, at: str | None = None, edge: str = "") -> list[Kept]:
     """What would be kept of a feedback to an operator; `edge` is the consumer's input it comes from.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> cars = Stream(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars"))
+    >>> cars = StreamBuilder(Source((), Schema.parse("ts timestamp, speed double", "ts"), name="cars"))
     >>> plan = cars.where("speed > 3").plan
     >>> [(k.place, str(k.pattern)) for k in kept(plan, Feedback.parse("not [*, > 40]", cars.schema))]
     [('source:cars', '[*, > 40.0]')]

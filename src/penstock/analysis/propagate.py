@@ -26,32 +26,19 @@ class Propagation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.behaviours: dict[str, Behaviour] = {}
-        #: The sources that have said that they are over.
-        self.ended: set[str] = set()
-        heard, timed = _heard(plan), _timed(plan)
-        #: For each source the attributes by which promises with an end are kept apart: see `Behaviour.keep_apart`.
-        self.apart = {n.id: n.operator.schema.times if n.id in timed else () for n in plan.sources}
+        heard = _heard(plan)
         for node in plan.nodes:
             if node.inputs:
                 self.behaviours[node.id] = spec_of(node.operator).behaviour(node.operator, node.id in heard)
-                if node.id in timed:
-                    self.behaviours[node.id].keep_apart()
 
     def run(self, sources: Mapping[str, Iterable[Pattern]]) -> Punctuations:
         """New punctuations of the sources by operator id → new punctuations behind every operator."""
         out: Punctuations = {}
-        over: dict[str, bool] = {}
         for node in self.plan.nodes:
             if not node.inputs:
-                out[node.id] = maximal(sources.get(node.id, ()), self.apart[node.id])
-                if not all(p.restricted for p in out[node.id]):
-                    self.ended.add(node.id)
-                over[node.id] = node.id in self.ended
+                out[node.id] = maximal(sources.get(node.id, ()))
             else:
-                behaviour = self.behaviours[node.id]
-                behaviour.inputs_over = all(over[i] for i in node.inputs)
-                out[node.id] = behaviour.receive([out[i] for i in node.inputs])
-                over[node.id] = behaviour.is_over
+                out[node.id] = self.behaviours[node.id].receive([out[i] for i in node.inputs])
         return out
 
     def listen(self, waiting: Iterable[str]) -> None:
@@ -112,15 +99,6 @@ def _heard(plan: Plan) -> frozenset[str]:
     for node in reversed(plan.nodes):
         if node.id in found or traits_of(node.operator).listens:
             found.update(node.inputs)
-    return frozenset(found)
-
-
-def _timed(plan: Plan) -> frozenset[str]:
-    """The operators whose results come as time goes on, though no event does, and all from which a way leads there."""
-    found: set[str] = set()
-    for node in reversed(plan.nodes):
-        if node.id in found or traits_of(node.operator).makes == "unasked":
-            found.update((node.id, *node.inputs))
     return frozenset(found)
 
 

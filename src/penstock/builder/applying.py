@@ -7,25 +7,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from penstock.builder.built import Built, whole
 from penstock.errors import UserError
+from penstock.operators.impute.operator import Impute
 from penstock.operators.map.operator import Map
 from penstock.operators.process.operator import Process
 from penstock.pattern.arguments import worded
 from penstock.pattern.schema import Schema
-from penstock.plan.operator import Operator
 
 
 @worded
-class Applying:
+class Applying(Built):
     """What users' functions make of a stream; `Stream` inherits it."""
 
     if TYPE_CHECKING:
-        operator: Operator
 
-        @property
-        def schema(self) -> Schema: ...
-        def _with(self, operator: Operator) -> Self: ...
-        def _known(self, names: Sequence[str], call: str) -> tuple[str, ...]: ...
+        def where(self, predicate: str) -> Self: ...
 
     def map(
         self,
@@ -42,6 +39,28 @@ class Applying:
         """
         out = self._made_by(function, schema, keeps, time, "map")
         return self._with(Map((self.operator,), out, function=function, keeps=tuple(keeps)))
+
+    def impute(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: str | Schema | None = None,
+        *,
+        budget: int = 1000,
+        keeps: Sequence[str] = (),
+        where: str | None = None,
+        time: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Run an expensive Python function as `map` does, but on at most `budget` events in an epoch.
+
+        The others wait in a queue that is part of the state, so that the rest of the query goes on. With `where`, only
+        events for which that predicate is true are for the function; the others go past the queue as they are.
+        """
+        whole(budget, f"impute: budget={budget!r} is not possible", "events per epoch: a whole number of at least 1")
+        if where is not None:
+            chosen = self.where(where).impute(function, schema, budget=budget, keeps=keeps, time=time)
+            return self.where(f"({where}) IS NOT TRUE")._unite((chosen,), "impute(where=…)")
+        out = self._made_by(function, schema, keeps, time, "impute")
+        return self._with(Impute((self.operator,), out, function=function, keeps=tuple(keeps), budget=budget))
 
     def process(
         self,

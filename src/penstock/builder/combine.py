@@ -7,21 +7,19 @@ has. A name that both use gets a suffix on the right.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.builder.extent import measurable, ticks_of
 from penstock.errors import UserError, did_you_mean
 from penstock.operators.join.operator import KINDS, Band, Join, Joined, JoinKind, Taken
 from penstock.operators.rows_join.operator import RowsJoin
-from penstock.pattern.duration import parse_duration
 from penstock.pattern.schema import Attribute, Schema
-from penstock.pattern.types import type_text
 from penstock.plan.operator import Operator
+from penstock.plan.policy import Extent
 from penstock.sql.expression import Expression
 
-Extent = str | int | timedelta
 On = str | Sequence[str] | Mapping[str, str]
 
 
@@ -149,15 +147,6 @@ def _times(left: Schema, right: Schema, given: tuple[str, str] | None) -> tuple[
     return found
 
 
-def measurable(schema: Schema, name: str, where: str) -> None:
-    """Complain unless an attribute has a type in which distances are measured."""
-    t = schema.type_of(name)
-    if not (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t)):
-        raise UserError(
-            f"{where}: '{name}' is {type_text(t)}", hint="time is an integer, a date or a timestamp; cast it first"
-        )
-
-
 def _band(
     left: Schema,
     times: tuple[str, str],
@@ -198,35 +187,6 @@ def _band(
         if low is not None and high is not None and low > high:
             raise UserError(f"join: between={between!r} is empty", hint="the lower bound comes first")
     return Band(times[0], times[1], low, high, timed=pa.types.is_timestamp(t))
-
-
-def ticks_of(extent: Extent, t: pa.DataType, where: str) -> int:
-    """A signed extent in ticks of a time attribute of type `t`."""
-    if pa.types.is_integer(t):
-        if not isinstance(extent, int) or isinstance(extent, bool):
-            raise UserError(f"{where}: the time is an integer, {extent!r} is not", hint="write a whole number")
-        return extent
-    if extent == 0:
-        return 0
-    if isinstance(extent, int) and not isinstance(extent, bool):
-        if pa.types.is_date(t):
-            return extent
-        # Seconds, milliseconds, microseconds? Whoever writes a bare number means one of them.
-        raise UserError(f"{where}: the time is a timestamp, {extent} has no unit", hint=f"for example '{extent} s'")
-    sign = 1
-    if isinstance(extent, str) and extent.strip().startswith("-"):
-        sign, extent = -1, extent.strip()[1:]
-    elif isinstance(extent, timedelta) and extent < timedelta(0):
-        sign, extent = -1, -extent
-    if isinstance(extent, str) and extent.strip() in ("0", "0 s"):
-        return 0
-    micros = sign * parse_duration(extent, where=where)
-    if pa.types.is_date(t):
-        days, rest = divmod(micros, 86_400_000_000)
-        if rest:
-            raise UserError(f"{where}: the time is a date, {extent!r} is not whole days", hint="for example '2 d'")
-        return days
-    return micros
 
 
 def _rows(rows: int | tuple[int | None, int | None] | None) -> tuple[int | None, int | None] | None:
@@ -289,14 +249,3 @@ def _output_schema(left: Schema, right: Schema, columns: Sequence[Taken], how: J
 
 def _schema(left: Operator, right: Operator, side: int) -> Schema:
     return (left, right)[side].schema
-
-
-def same_attributes(left: Schema, right: Schema, call: str) -> None:
-    """Complain unless two streams have the same attributes of the same types."""
-    mine: dict[str, Any] = {a.name: a.type for a in left}
-    theirs: dict[str, Any] = {a.name: a.type for a in right}
-    if mine != theirs:
-        raise UserError(
-            f"{call}: the streams differ: ({left}) and ({right})",
-            hint="use select(…) to give both the same attributes",
-        )

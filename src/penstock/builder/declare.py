@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
-import pyarrow as pa
-
-from penstock.builder.rate import events_a_tick, unit_of_rate
-from penstock.builder.scheme_template import template, written
-from penstock.errors import UserError, did_you_mean, shortly
+from penstock.builder.built import Built, whole
+from penstock.builder.extent import events_a_tick, unit_of_rate
+from penstock.errors import UserError, did_you_mean
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import worded
-from penstock.pattern.schema import Schema
-from penstock.pattern.types import coerce_value, type_text
-from penstock.plan.operator import Operator
+from penstock.pattern.types import coerce_value
 from penstock.plan.policy import Extent, Measured, Policy, declared
 from penstock.plan.promise import (
     REMEMBERED,
@@ -41,25 +37,24 @@ from penstock.plan.promise import (
     WithinRows,
 )
 
-__all__ = ["Declaring", "Extent"]
-
 #: The greatest number of rows that disorder may be declared in: so many values are kept per partition.
 _MOST_ROWS = 100_000
 _CSV_OPTIONS = ("header", "delimiter", "multiline", "null")
 
+#: What a scheme may say of an attribute, and its sign in a template.
+_CLASSES = {
+    **{sign: sign for sign in ("+", "#", "range", "-")},
+    "up to": "+",
+    "value": "#",
+    "each value": "#",
+    "any": "-",
+    "*": "-",
+}
+
 
 @worded
-class Declaring:
+class Declaring(Built):
     """What a stream can say while it is still a bare source; `Stream` inherits it."""
-
-    if TYPE_CHECKING:
-        operator: Operator
-
-        @property
-        def schema(self) -> Schema: ...
-        def _with(self, operator: Operator) -> Self: ...
-        def _time(self, name: str | None, call: str) -> str: ...
-        def _ticks(self, extent: Extent, attribute: str, call: str) -> int: ...
 
     def _source(self, call: str) -> Source:
         if not isinstance(self.operator, Source):
@@ -141,7 +136,7 @@ class Declaring:
         For that the parts of a source partition are read one after the other.
         """
         source = self._source("monitor_disorder")
-        attribute = self._measurable(self._time(on, "monitor_disorder"), "monitor_disorder")
+        attribute = self._measurable(on, "monitor_disorder")
         if any(isinstance(p, Monitored | Adaptive) and p.attribute == attribute for p in source.promises):
             return self
         return self._promise("monitor_disorder", Monitored(attribute))
@@ -190,9 +185,9 @@ class Declaring:
                 f"stream '{source.name}': scheme() says which punctuations come in band, but none are declared",
                 hint="call punctuated() first; what the source itself knows is declared with disorder() or punctuate()",
             )
-        found = [template(written(text), self._named, self.schema.names, f"scheme('{text}')") for text in templates]
+        found = [_template(_written(text), self._named, self.schema.names, f"scheme('{text}')") for text in templates]
         if classes or not templates:
-            found.append(template(classes, self._named, self.schema.names, "scheme()"))
+            found.append(_template(classes, self._named, self.schema.names, "scheme()"))
         known = [p for p in source.promises if isinstance(p, Declared)]
         every = tuple(dict.fromkeys([*(t for p in known for t in p.templates), *found]))
         others = tuple(p for p in source.promises if not isinstance(p, Declared))
@@ -242,7 +237,7 @@ class Declaring:
         source = self._source("expect")
         told: dict[str, Any] = {}
         if rate is not None or lifetime or lag is not None or on is not None:
-            told["attribute"] = self._measurable(self._time(on, "expect"), "expect")
+            told["attribute"] = self._measurable(on, "expect")
         if rate is not None:
             told["rate"] = events_a_tick(rate, self.schema.type_of(told["attribute"]))
         if lag is not None:
@@ -253,10 +248,7 @@ class Declaring:
         }
         counts = {self._named(k, "expect"): n for k, n in (keys or {}).items()}
         for name, count in counts.items():
-            if not isinstance(count, int) or count < 1:
-                raise UserError(
-                    f"expect(keys={{'{name}': {count!r}}}) is not possible", hint="a whole number of at least 1"
-                )
+            whole(count, f"expect(keys={{'{name}': {count!r}}}) is not possible", "a whole number of at least 1")
         said: dict[str, str] = {}
         if rate is not None:
             unit = unit_of_rate(self.schema.type_of(told["attribute"]))
@@ -293,7 +285,7 @@ class Declaring:
     # --- what policies declare ----------------------------------------------------------------------------------
 
     def _every(self, period: Extent, on: str | None) -> Self:
-        attribute = self._measurable(self._time(on, "Punctuate.every"), "Punctuate.every")
+        attribute = self._measurable(on, "Punctuate.every")
         ticks = self._ticks(period, attribute, "Punctuate.every")
         if ticks < 1:
             raise UserError(
@@ -302,7 +294,7 @@ class Declaring:
         return self._promise("punctuate", Every(attribute, ticks))
 
     def _after(self, key: str, gap: Extent, on: str | None, remember: int) -> Self:
-        attribute = self._measurable(self._time(on, "Punctuate.after"), "Punctuate.after")
+        attribute = self._measurable(on, "Punctuate.after")
         ticks = self._ticks(gap, attribute, "Punctuate.after")
         kept = self._remembered(remember, "Punctuate.after")
         return self._promise("punctuate", After(self._named(key, "Punctuate.after"), attribute, ticks, kept))
@@ -313,7 +305,7 @@ class Declaring:
 
     def _ahead(self, most: Extent, on: str | None, call: str) -> Self:
         source = self._source(call)
-        attribute = self._measurable(self._time(on, call), call)
+        attribute = self._measurable(on, call)
         if any(isinstance(p, Ahead) for p in source.promises):
             raise UserError(f"stream '{source.name}': how far ahead events may be is declared twice")
         return self._promise(call, Ahead(attribute, self._ticks(most, attribute, call)))
@@ -329,10 +321,8 @@ class Declaring:
 
     def _within_rows(self, rows: int, on: str | None) -> Self:
         attribute = self._ordered(on, "Punctuate.within_rows")
-        if not isinstance(rows, int) or not 0 <= rows <= _MOST_ROWS:
-            raise UserError(
-                f"Punctuate.within_rows({rows!r}) is not possible", hint=f"a whole number up to {_MOST_ROWS:,}"
-            )
+        said = f"Punctuate.within_rows({rows!r}) is not possible"
+        whole(rows, said, f"a whole number up to {_MOST_ROWS:,}", least=0, most=_MOST_ROWS)
         return self._promise("punctuate", WithinRows(attribute, rows))
 
     def _coerced(self, values: Iterable[Any], attribute: str, call: str) -> tuple[Any, ...]:
@@ -343,32 +333,48 @@ class Declaring:
         except UserError as error:
             raise UserError(f"{call}('{attribute}'): {error.message}", hint=error.hint) from None
 
-    def _named(self, name: str, call: str) -> str:
-        if not isinstance(name, str):
-            raise UserError(f"{call}: {shortly(name)} is not a name", hint=f"one of {', '.join(self.schema.names)}")
-        spelled = self.schema.resolve(name)
-        if spelled is None:
-            raise UserError(f"{call}: unknown column '{name}'", hint=did_you_mean(name, self.schema.names))
-        return spelled
-
-    def _measurable(self, attribute: str, call: str) -> str:
-        t = self.schema.type_of(attribute)
-        if not (pa.types.is_integer(t) or pa.types.is_date(t) or pa.types.is_timestamp(t)):
-            raise UserError(
-                f"{call}: '{attribute}' is {type_text(t)}", hint="order is judged by integers, dates and timestamps"
-            )
-        return attribute
-
     def _ordered(self, on: str | None, call: str) -> str:
         """The attribute whose order is to be declared, for the first time."""
         source = self._source(call)
-        attribute = self._measurable(self._time(on, call), call)
+        attribute = self._measurable(on, call)
         orders = (Disorder, Adaptive, WithinRows)
         if any(isinstance(p, orders) and p.attribute == attribute for p in source.promises):
             raise UserError(f"stream '{source.name}': disorder of '{attribute}' is declared twice")
         return attribute
 
     def _remembered(self, remember: int, call: str) -> int:
-        if not isinstance(remember, int) or remember < 1:
-            raise UserError(f"{call}: remember={remember!r} is not possible", hint="a whole number of at least 1")
-        return remember
+        return whole(remember, f"{call}: remember={remember!r} is not possible", "a whole number of at least 1")
+
+
+def _written(text: str) -> dict[str, str]:
+    """Attribute → class, of a template as text.
+
+    >>> _written("[[ts:+, sensor:#]]")
+    {'ts': '+', 'sensor': '#'}
+    """
+    inside = text.strip()
+    parts = [p.strip() for p in inside[2:-2].split(",")] if inside[:2] == "[[" and inside[-2:] == "]]" else [""]
+    if not all(":" in p for p in parts):
+        raise UserError(f"scheme('{text}') is not a template", hint="write it as [[ts:+, sensor:#, speed:-]]")
+    return {name.strip().strip("`"): said for name, _, said in (p.rpartition(":") for p in parts)}
+
+
+def _template(
+    classes: Mapping[str, str], named: Callable[[str, str], str], names: Sequence[str], call: str
+) -> tuple[tuple[str, str], ...]:
+    """The attributes that are restricted, in the order of `names`, and how; `named` finds one, or complains."""
+    found: dict[str, str] = {}
+    for name, said in classes.items():
+        sign = _CLASSES.get(said.strip().lower()) if isinstance(said, str) else None
+        if sign is None:
+            raise UserError(
+                f"{call}: '{name}' is {said!r}", hint="one of 'up to' (+), 'value' (#), 'range' and 'any' (-)"
+            )
+        found[named(name, call)] = sign
+    tagged = tuple((n, found[n]) for n in names if found.get(n, "-") != "-")
+    if not tagged:
+        raise UserError(
+            f"{call} restricts nothing: that would be the end of the stream",
+            hint="name what ends: scheme(trip='value'); for the end of a bounded run call ends()",
+        )
+    return tagged

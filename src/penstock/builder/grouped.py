@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from penstock.builder.choosing import bucket_under
+from penstock.builder.built import Built
+from penstock.builder.sparing import bucket_under
 from penstock.errors import UserError
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.count_aggregate.operator import CountAggregate
@@ -16,10 +17,7 @@ from penstock.pattern.schema import Attribute, Schema
 from penstock.plan.window import CountWindow, LandmarkWindow
 from penstock.sql.aggregation import Aggregation
 
-if TYPE_CHECKING:
-    from penstock.builder.stream import Stream
-
-S = TypeVar("S", bound="Stream")
+S = TypeVar("S", bound=Built)
 
 
 @worded

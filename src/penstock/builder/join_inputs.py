@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from penstock.builder.combine import Extent, measurable, ticks_of
+from penstock.builder.extent import measurable, ticks_of
 from penstock.errors import UserError, did_you_mean
 from penstock.operators.join.operator import Taken
 from penstock.operators.source.operator import Source
 from penstock.plan.operator import Operator
+from penstock.plan.policy import Extent
 
 #: One key attribute: its name in all inputs, or its names in each.
 Key = str | Sequence[str]

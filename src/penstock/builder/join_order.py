@@ -28,7 +28,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Statistics:
+class InputStatistics:
     """What the planner knows: the inputs, and which share of all combinations of their events match.
 
     `selectivities` maps sets of inputs, mostly pairs, to that share. How those of pairs make up the share of a larger
@@ -37,7 +37,7 @@ class Statistics:
     product. A larger set that has a share of its own needs no such guess.
 
     >>> three = (Input(10, 100), Input(20, 200), Input(5, 50))
-    >>> Statistics(three, {(0, 1): 0.01, (1, 2): 0.05}, shared_key=False).share(frozenset([0, 1, 2]))
+    >>> InputStatistics(three, {(0, 1): 0.01, (1, 2): 0.05}, shared_key=False).share(frozenset([0, 1, 2]))
     0.0005
     """
 
@@ -168,14 +168,14 @@ class Choice:
         return f"output rate {_number(self.output_rate)}; " + "; ".join(map(self.of, self.alternatives))
 
 
-def choose(statistics: Statistics) -> Choice:
+def choose(statistics: InputStatistics) -> Choice:
     """Find the cheapest way to join all inputs.
 
     At equal cost a multi-way join wins, since it keeps no intermediate results; among trees, the one that joins
     earlier inputs first.
 
     >>> three = (Input(10, 100), Input(20, 200), Input(5, 50))
-    >>> choice = choose(Statistics(three, {(0, 1): 0.01, (1, 2): 0.05}, ("R", "S", "T"), shared_key=False))
+    >>> choice = choose(InputStatistics(three, {(0, 1): 0.01, (1, 2): 0.05}, ("R", "S", "T"), shared_key=False))
     >>> choice.shape, round(choice.cost), round(choice.output_rate)
     (((0, 1), 2), 525, 150)
     >>> for alternative in choice.alternatives:
@@ -201,7 +201,7 @@ def choose(statistics: Statistics) -> Choice:
 # --- trees -----------------------------------------------------------------------------------------------------------
 
 
-def best_trees(statistics: Statistics, count: int = SHOWN) -> list[tuple[float, Tree]]:
+def best_trees(statistics: InputStatistics, count: int = SHOWN) -> list[tuple[float, Tree]]:
     """The cheapest trees with their costs, cheapest first; no cross products where there is another way.
 
     The few best trees of a set are made of the few best trees of its parts, since the cost of the last join depends on
@@ -225,12 +225,12 @@ def best_trees(statistics: Statistics, count: int = SHOWN) -> list[tuple[float, 
     return best[frozenset(numbers)]
 
 
-def _predicated(statistics: Statistics, left: frozenset[int], right: frozenset[int]) -> bool:
+def _predicated(statistics: InputStatistics, left: frozenset[int], right: frozenset[int]) -> bool:
     """Whether a split joins on something, at its top and in both parts."""
     return statistics.connected(left, right) and _whole(statistics, left) and _whole(statistics, right)
 
 
-def _whole(statistics: Statistics, part: frozenset[int]) -> bool:
+def _whole(statistics: InputStatistics, part: frozenset[int]) -> bool:
     """Whether predicates connect all inputs of a part with each other."""
     reached, rest = {min(part)}, set(part) - {min(part)}
     while rest:
@@ -251,7 +251,7 @@ def _splits(members: tuple[int, ...]) -> Iterator[tuple[frozenset[int], frozense
             yield left, frozenset(members) - left
 
 
-def _greedy_tree(statistics: Statistics) -> tuple[float, Tree]:
+def _greedy_tree(statistics: InputStatistics) -> tuple[float, Tree]:
     """Join the two parts whose join costs least, until one is left: for too many inputs to try every tree."""
     parts: list[tuple[frozenset[int], Tree]] = [(frozenset([i]), i) for i in range(len(statistics.inputs))]
     total = 0.0
@@ -272,10 +272,10 @@ def _greedy_tree(statistics: Statistics) -> tuple[float, Tree]:
     return total, parts[0][1]
 
 
-def tree_text(tree: Tree, statistics: Statistics) -> str:
+def tree_text(tree: Tree, statistics: InputStatistics) -> str:
     """A tree as a formula.
 
-    >>> tree_text(((0, 1), 2), Statistics((), names=("R", "S", "T")))
+    >>> tree_text(((0, 1), 2), InputStatistics((), names=("R", "S", "T")))
     '((R ⋈ S) ⋈ T)'
     """
     if isinstance(tree, int):
@@ -286,7 +286,7 @@ def tree_text(tree: Tree, statistics: Statistics) -> str:
 # --- one join for all ------------------------------------------------------------------------------------------------
 
 
-def probes_of(statistics: Statistics, source: int, order: Sequence[int]) -> list[Probe]:
+def probes_of(statistics: InputStatistics, source: int, order: Sequence[int]) -> list[Probe]:
     """What an event of one input meets on its way through the stores of the others."""
     bound, probes = frozenset([source]), []
     for number in order:
@@ -296,7 +296,7 @@ def probes_of(statistics: Statistics, source: int, order: Sequence[int]) -> list
     return probes
 
 
-def probe_order(statistics: Statistics, source: int) -> tuple[int, ...]:
+def probe_order(statistics: InputStatistics, source: int) -> tuple[int, ...]:
     """The cheapest way of an event of one input through the others: the fewest expected matches first.
 
     Where stores cost differently to search this is not always cheapest, so up to a size all orders are compared.
@@ -319,7 +319,7 @@ def probe_order(statistics: Statistics, source: int) -> tuple[int, ...]:
     return best[frozenset(others)][1]
 
 
-def _selective_first(statistics: Statistics, source: int, others: Sequence[int]) -> tuple[int, ...]:
+def _selective_first(statistics: InputStatistics, source: int, others: Sequence[int]) -> tuple[int, ...]:
     order: list[int] = []
     while len(order) < len(others):
         bound = frozenset([source, *order])
@@ -328,7 +328,7 @@ def _selective_first(statistics: Statistics, source: int, others: Sequence[int])
     return tuple(order)
 
 
-def _partials(statistics: Statistics, source: int, probed: frozenset[int]) -> float:
+def _partials(statistics: InputStatistics, source: int, probed: frozenset[int]) -> float:
     """How many partial results one event has after these probes."""
     return statistics.share(probed | {source}) * math.prod(statistics.inputs[i].window for i in sorted(probed))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from penstock.builder.join_cost import Input
-from penstock.builder.join_order import Statistics
+from penstock.builder.join_order import InputStatistics
 from penstock.errors import UserError
 
 
@@ -70,7 +70,7 @@ class JoinStatistics:
         keys = self.keys or ()
         return {(i, j): 1 / max(keys[i], keys[j]) for i, j in combinations(range(len(keys)), 2)}
 
-    def over(self, windows: Sequence[float | None], names: Sequence[str] = ()) -> Statistics:
+    def over(self, windows: Sequence[float | None], names: Sequence[str] = ()) -> InputStatistics:
         """What the planner needs, for windows in the unit of the rates."""
         inputs = []
         for i, rate in enumerate(self.rates):
@@ -78,4 +78,4 @@ class JoinStatistics:
             window = windows[i]
             rows = told if told is not None else rate * (self.horizon if window is None else window)
             inputs.append(Input(rate, rows, self.store, self.match, self.invalidate))
-        return Statistics(tuple(inputs), self.shares(), tuple(names))
+        return InputStatistics(tuple(inputs), self.shares(), tuple(names))

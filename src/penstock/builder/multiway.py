@@ -14,20 +14,20 @@ from typing import Literal, TypeVar
 
 import pyarrow as pa
 
-from penstock.builder.combine import Extent
 from penstock.builder.join_inputs import Key, columns_of, distinct_names, input_name, keys_of, windows_of
 from penstock.builder.join_order import Choice, Tree, choose
 from penstock.builder.join_statistics import JoinStatistics
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.errors import UserError
 from penstock.operators.join.operator import Band, Join, Taken
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.pattern.arguments import checked
 from penstock.pattern.schema import Attribute, Schema
 from penstock.plan.operator import Operator
+from penstock.plan.policy import Extent
 from penstock.sql.expression import Expression
 
-S = TypeVar("S", bound=Stream)
+S = TypeVar("S", bound=StreamBuilder)
 
 
 Strategy = Literal["auto", "tree", "mjoin"]
@@ -39,7 +39,7 @@ _SECOND = 1_000_000
 @checked
 def join(
     first: S,
-    *others: Stream,
+    *others: StreamBuilder,
     on: str | Sequence[Key],
     within: Extent | None = None,
     windows: Sequence[Extent | None] | None = None,
@@ -59,15 +59,15 @@ def join(
     shows the estimate.
 
     >>> from penstock.operators.source.operator import Source
-    >>> a, b, c = (Stream(Source((), Schema.parse("ts timestamp, k int, v int", "ts"), name=n)) for n in "abc")
+    >>> a, b, c = (StreamBuilder(Source((), Schema.parse("ts timestamp, k int, v int", "ts"), name=n)) for n in "abc")
     >>> print(join(a, b, c, on="k", within="10 s").schema)
     k int, ts timestamp, v int, ts_2 timestamp, v_2 int, ts_3 timestamp, v_3 int
     """
-    streams: tuple[Stream, ...] = (first, *others)
+    streams: tuple[StreamBuilder, ...] = (first, *others)
     if strategy not in ("auto", "tree", "mjoin"):
         raise UserError(f"join(strategy='{strategy}') is not possible", hint="'auto', 'tree' or 'mjoin'")
     for stream in streams:
-        if not isinstance(stream, Stream):
+        if not isinstance(stream, StreamBuilder):
             raise UserError(
                 f"join: {type(stream).__name__} is not a stream",
                 hint="ps.join(a, b, c, on='key'); what a table says is added by stream.lookup(table)",
@@ -83,7 +83,7 @@ def join(
         raise UserError(
             f"join: statistics of {len(statistics.rates)} inputs for {len(streams)}", hint="give one rate for each"
         )
-    wanted = Joining.of(tuple(s.operator for s in streams), on, within, windows, times)
+    wanted = UndecidedJoin.of(tuple(s.operator for s in streams), on, within, windows, times)
     choice = None if statistics is None else choose(statistics.over(wanted.spans, wanted.names))
     shape = choice.shape if choice is not None else "mjoin"
     if len(streams) == 2 or strategy == "tree":
@@ -118,7 +118,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class Joining:
+class UndecidedJoin:
     """A join of several inputs, checked, before it is decided how to do it."""
 
     inputs: tuple[Operator, ...]
@@ -135,7 +135,7 @@ class Joining:
         within: Extent | None,
         windows: Sequence[Extent | None] | None,
         times: Sequence[str | None] | None,
-    ) -> Joining:
+    ) -> UndecidedJoin:
         keys = keys_of(inputs, on)
         found, ticks = windows_of(inputs, within, windows, times)
         return cls(inputs, keys, found, ticks, columns_of(inputs, keys))

@@ -8,32 +8,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from penstock.analysis.explain import explain_mermaid, explain_text
 from penstock.builder.applying import Applying
-from penstock.builder.choosing import Choosing
-from penstock.builder.combine import On, join_operator, same_attributes
-from penstock.builder.declare import Declaring, Extent
-from penstock.builder.declared_ticks import declared_ticks
+from penstock.builder.built import stream_of, whole
+from penstock.builder.combine import On, join_operator
+from penstock.builder.declare import Declaring
 from penstock.builder.grouped import Grouped
 from penstock.builder.lookup import lookup
-from penstock.errors import UserError, did_you_mean, shortly
-from penstock.operators.aggregate.operator import Aggregate
+from penstock.builder.sparing import Sparing
+from penstock.errors import UserError
 from penstock.operators.distinct.operator import Distinct
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
 from penstock.operators.source.operator import Source
-from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.arguments import worded
 from penstock.pattern.schema import Attribute, Schema
-from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
+from penstock.plan.policy import Extent
 from penstock.plan.table import Table
-from penstock.plan.window import CountWindow, LandmarkWindow, Window
+from penstock.plan.window import CountWindow, Window
 from penstock.sql.carried import carried
 from penstock.sql.expression import Expression
 
@@ -43,11 +41,8 @@ _RESERVED = ("dead", "units")
 
 
 @worded
-@dataclass(frozen=True, eq=False)
-class Stream(Declaring, Choosing, Applying):
+class StreamBuilder(Declaring, Sparing, Applying):
     """A stream of events: a source, or what operators make of one."""
-
-    operator: Operator
 
     # --- operators ----------------------------------------------------------------------------------------------
 
@@ -86,24 +81,11 @@ class Stream(Declaring, Choosing, Applying):
         schema = Schema(tuple(Attribute(n, e.type) for n, e in parsed), times)
         return self._with(Project((self.operator,), schema, columns=parsed))
 
-    def union(self, *others: Stream) -> Self:
+    def union(self, *others: StreamBuilder) -> Self:
         """All events of this and the other streams, which must have the same attributes."""
         return self._unite(others, "union")
 
-    def _unite(self, others: Sequence[Stream], call: str) -> Self:
-        if not others:
-            raise UserError(f"{call}() needs another stream", hint=f"name the other streams: a.{call}(b)")
-        schema = self._united(others, call)
-        return self._with(Union((self.operator, *(o.operator for o in others)), schema))
-
-    def _united(self, others: Sequence[Stream], call: str) -> Schema:
-        """The schema of several streams together, which must have the same attributes."""
-        for other in others:
-            same_attributes(self.schema, _stream(other, call).schema, call)
-        times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
-        return Schema(self.schema.attributes, times)
-
-    def merge(self, *others: Stream, by: str | None = None) -> Self:
+    def merge(self, *others: StreamBuilder, by: str | None = None) -> Self:
         """All events of several streams, in order (of time, or of attribute `by`).
 
         As far as all of them have got: one that stalls, stalls the result. Streams that come in order say so with
@@ -113,7 +95,7 @@ class Stream(Declaring, Choosing, Applying):
 
     def join(
         self,
-        other: Stream,
+        other: StreamBuilder,
         on: On,
         how: str = "inner",
         *,
@@ -141,7 +123,7 @@ class Stream(Declaring, Choosing, Applying):
         return self._with(
             join_operator(
                 self.operator,
-                _stream(other, "join").operator,
+                stream_of(other, "join").operator,
                 on,
                 how,
                 within=within,
@@ -159,16 +141,16 @@ class Stream(Declaring, Choosing, Applying):
         """Each event once; state is kept until punctuation says that an event cannot come again."""
         return self._with(Distinct((self.operator,), self.schema))
 
-    def intersect(self, other: Stream) -> Self:
+    def intersect(self, other: StreamBuilder) -> Self:
         """The events that occur in both streams, each once; as in SQL, nulls are alike."""
         return self._match_whole(other, "semi", "intersect").distinct()
 
-    def difference(self, other: Stream) -> Self:
+    def difference(self, other: StreamBuilder) -> Self:
         """The events that do not occur in the other stream, each once, when punctuation says that it has no more."""
         return self._match_whole(other, "anti", "difference").distinct()
 
-    def _match_whole(self, other: Stream, how: str, call: str) -> Self:
-        same_attributes(self.schema, _stream(other, call).schema, call)
+    def _match_whole(self, other: StreamBuilder, how: str, call: str) -> Self:
+        self._same_attributes(other, call)
         return self._with(join_operator(self.operator, other.operator, self.schema.names, how, null_safe=True))
 
     def order_by(self, *by: str, slack: int | None = None) -> Self:
@@ -179,24 +161,10 @@ class Stream(Declaring, Choosing, Applying):
         """
         if not by:
             raise UserError("order_by() without an attribute", hint="for example order_by('ts')")
-        if slack is not None and (not isinstance(slack, int) or isinstance(slack, bool) or slack < 0):
-            raise UserError(
-                f"order_by: slack={slack!r} is not possible", hint="a number of events: a whole number, 0 or more"
-            )
+        if slack is not None:
+            whole(slack, f"order_by: slack={slack!r} is not possible", "a whole number of events, 0 or more", least=0)
         order = self._ordering(by, "order_by", "names one by one: order_by('ts', 'speed desc')")
         return self._with(OrderBy((self.operator,), self.schema, by=order, slack=slack))
-
-    def _ordering(self, by: Sequence[str], call: str, hint: str) -> tuple[tuple[str, bool], ...]:
-        """Attributes with their directions, from texts such as "speed desc"."""
-        order = []
-        for text in by:
-            if not isinstance(text, str):
-                raise UserError(f"{call}: {text!r} is not a column", hint=hint)
-            name, _, direction = text.strip().partition(" ") if text not in self.schema else (text, "", "")
-            if direction.strip().lower() not in ("", "asc", "desc"):
-                raise UserError(f"{call}: '{text}'", hint="write 'name', 'name asc' or 'name desc'")
-            order.append((self._known((name,), call)[0], direction.strip().lower() == "desc"))
-        return tuple(order)
 
     def lookup(
         self,
@@ -267,7 +235,7 @@ class Stream(Declaring, Choosing, Applying):
         """Call the operator that was added last by a name, in texts, in `to=` and where its state is kept.
 
         >>> from penstock.operators.source.operator import Source
-        >>> cars = Stream(Source((), Schema.parse("ts int, speed int", "ts"), name="cars"))
+        >>> cars = StreamBuilder(Source((), Schema.parse("ts int, speed int", "ts"), name="cars"))
         >>> print(cars.where("speed < 40").named("slow").explain())
         slow: speed < 40
            │  → (ts int, speed int)
@@ -286,10 +254,6 @@ class Stream(Declaring, Choosing, Applying):
     # --- looking at it ------------------------------------------------------------------------------------------
 
     @property
-    def schema(self) -> Schema:
-        return self.operator.schema
-
-    @property
     def plan(self) -> Plan:
         return Plan.of(self.operator)
 
@@ -298,73 +262,16 @@ class Stream(Declaring, Choosing, Applying):
 
         With `punctuation`, also which punctuations will flow on every edge, and what operators release on them.
         """
-        if format not in ("text", "mermaid"):
-            raise UserError(f"explain(format='{format}') is not possible", hint="'text' or 'mermaid'")
-        draw = explain_mermaid if format == "mermaid" else explain_text
-        return draw(self.plan, punctuation=punctuation)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.operator.kind} ({self.schema})>"
-
-    # --- inside -------------------------------------------------------------------------------------------------
-
-    def _with(self, operator: Operator) -> Self:
-        bucket = self.operator
-        if (
-            isinstance(bucket, Bucket)
-            and bucket.window.label in operator.schema
-            and not isinstance(operator, Aggregate)
-        ):
-            _only_under_aggregate(bucket.window, operator)
-        return replace(self, operator=operator)
-
-    def _known(self, names: Sequence[str], call: str) -> tuple[str, ...]:
-        found = []
-        for name in names:
-            if not isinstance(name, str):
-                raise UserError(f"{call}: {shortly(name)} is not a name", hint=f"one of {', '.join(self.schema.names)}")
-            spelled = self.schema.resolve(name)
-            if spelled is None:
-                raise UserError(f"{call}: unknown column '{name}'", hint=did_you_mean(name, self.schema.names))
-            found.append(spelled)
-        return tuple(found)
-
-    def _time(self, name: str | None, call: str) -> str:
-        if name is not None:
-            (found,) = self._known((name,), call)
-            return found
-        if len(self.schema.times) != 1:
-            known = ", ".join(self.schema.times) or "none is declared"
-            raise UserError(f"{call}: which time attribute? ({known})", hint="ps.stream(…, time='…') or on='…'")
-        return self.schema.times[0]
-
-    def _ticks(self, extent: Extent, attribute: str, call: str) -> int:
-        return declared_ticks(extent, attribute, self.schema.type_of(attribute), call)
-
-
-def _stream(given: object, call: str) -> Stream:
-    """Complain unless it is a stream: whatever else is given here has neither schema nor operator."""
-    if isinstance(given, Stream):
-        return given
-    if isinstance(given, Table):
-        raise UserError(
-            f"{call}: '{given.name}' is a table, not a stream",
-            hint=f"what a table says is added by lookup: stream.lookup({given.name}, on='key')",
-        )
-    what = repr(given) if isinstance(given, str) else type(given).__name__
-    raise UserError(
-        f"{call}: {what} is not a stream", hint="streams themselves, one by one, as ps.stream(…) returns them"
-    )
-
-
-def _only_under_aggregate(window: Window, operator: Operator) -> None:
-    if isinstance(window, CountWindow | LandmarkWindow):
-        raise UserError(
-            f"{window!r} must be followed by group_by(…).agg(…), not {operator.kind}",
-            hint="put where/select/map before the window",
-        )
+        return explained(self.plan, format, punctuation)
 
 
 def _quoted(text: str, schema: Schema) -> str:
     """A bare attribute name stands for itself, however it is spelled."""
     return f"`{text.replace('`', '``')}`" if text in schema else text
+
+
+def explained(plan: Plan, format: str, punctuation: bool) -> str:
+    """A plan as text or as a Mermaid flow chart."""
+    if format not in ("text", "mermaid"):
+        raise UserError(f"explain(format='{format}') is not possible", hint="'text' or 'mermaid'")
+    return (explain_mermaid if format == "mermaid" else explain_text)(plan, punctuation=punctuation)

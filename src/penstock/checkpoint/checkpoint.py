@@ -37,7 +37,7 @@ from penstock.checkpoint.names import (
 )
 from penstock.checkpoint.runs import UnitKey, Units, run_names, units_from_json, units_to_json
 from penstock.checkpoint.storage import Storage, seal, unseal
-from penstock.checkpoint.use import Statistics, Use, Uses, statistics
+from penstock.checkpoint.use import UnitStatistics, Use, Uses, statistics
 from penstock.errors import CheckpointError
 from penstock.plan.plan import Plan
 
@@ -61,6 +61,8 @@ class EpochPlan:
     told: dict[str, Any] = field(default_factory=dict)
     #: The version of the control log that it names, if no plan before it does.
     heard: dict[str, Any] = field(default_factory=dict)
+    #: By name what each sink is, as `target`, and, if it is one, the `folder` of its results.
+    sinks: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -135,7 +137,7 @@ class Manifest:
         body["ended"] = tuple(body["ended"])
         return cls(**body)
 
-    def statistics(self) -> dict[UnitKey, Statistics]:
+    def statistics(self) -> dict[UnitKey, UnitStatistics]:
         """What there is to know of each unit of state."""
         return {
             key: statistics(runs, self.uses.get(key) or Use(max(r.epoch for r in runs)))

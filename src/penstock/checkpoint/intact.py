@@ -50,7 +50,7 @@ class Written:
     crc: int
 
 
-class Tally:
+class SummedStream:
     """A stream to write to that counts and sums up what goes through."""
 
     def __init__(self, stream: IO[bytes] | pa.NativeFile) -> None:
@@ -71,7 +71,7 @@ class Tally:
 
 
 @contextmanager
-def writing(storage: Storage, name: str) -> Iterator[Tally]:
+def writing(storage: Storage, name: str) -> Iterator[SummedStream]:
     """A new file to write to; the tally tells afterwards what it has become.
 
     >>> import tempfile
@@ -82,7 +82,7 @@ def writing(storage: Storage, name: str) -> Iterator[Tally]:
     (4, True, b'some')
     """
     with storage.create(name) as stream:
-        tally = Tally(stream)
+        tally = SummedStream(stream)
         yield tally
     if storage.local:
         # What this process has just written it need not look at again.

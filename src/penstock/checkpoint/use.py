@@ -21,7 +21,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class UnitStatistics:
     """What a manifest tells of a unit without opening a file of it.
 
     `low` and `high` bound the time of its rows, in ticks; None if nothing does.
@@ -53,16 +53,16 @@ def used(before: Uses, told: Iterable[Mapping[UnitKey, int]], epoch: int, units:
     return {key: after.get(key) or Use(max(r.epoch for r in runs)) for key, runs in units.items()}
 
 
-def statistics(runs: Sequence[Run], use: Use) -> Statistics:
+def statistics(runs: Sequence[Run], use: Use) -> UnitStatistics:
     """What there is to know of a unit.
 
     >>> runs = [Run("a", rows=5, bytes=100, epoch=1, low=3, high=7), Run("b", 2, 50, 2, 5, 9, skip=1)]
     >>> statistics(runs, Use(2, 40))
-    Statistics(rows=6, bytes=150, low=3, high=9, used=2, results=40)
+    UnitStatistics(rows=6, bytes=150, low=3, high=9, used=2, results=40)
     """
     lows, highs = [r.low for r in runs], [r.high for r in runs]
     known = [n for n in lows if n is not None], [n for n in highs if n is not None]
-    return Statistics(
+    return UnitStatistics(
         sum(r.live for r in runs),
         sum(r.bytes for r in runs),
         min(known[0]) if len(known[0]) == len(lows) else None,

@@ -7,7 +7,7 @@ each attribute comes from; and which attributes have finite domains. A `Verdict`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from penstock.contract.report import Output, State
@@ -15,6 +15,7 @@ from penstock.contract.template import Class, Scheme, Template
 from penstock.pattern.schema import Schema
 from penstock.plan.domain import Domains, domains_behind
 from penstock.plan.operator import Operator
+from penstock.plan.spec import spec_of
 
 #: How many templates are followed on one edge; those with the fewest assumptions and attributes come first.
 MOST = 48
@@ -47,11 +48,37 @@ class AttributeOrigin:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """Punctuation that nobody may count on, in words with a place for each attribute.
+
+    >>> print(Aside(("v",), "{} outside its bounds"))
+    v outside its bounds
+    """
+
+    names: tuple[str, ...]
+    words: str
+
+    @classmethod
+    def but_nulls(cls, tags: Tags) -> Aside:
+        """A template that says nothing of events which an outer join has left null there.
+
+        >>> print(Aside.but_nulls(frozenset({("ts", "+")})))
+        ts up to, but of nulls
+        """
+        parts = sorted(tags)
+        return cls(tuple(n for n, _ in parts), " + ".join(_SAID[c] for _, c in parts) + ", but of nulls")
+
+    def __str__(self) -> str:
+        return self.words.format(*self.names)
+
+
+@dataclass(frozen=True)
 class Flow:
     """What is known of one edge.
 
     `open` says that anything may come besides, since the data decides; `ends` that every source below says when a
-    bounded run has read everything; `limited` that only so many events come in all, and then the end.
+    bounded run has read everything; `limited` that only so many events come in all, and then the end. `asides` are
+    punctuations that come too, but that speak of no event, or not of all: nobody may count on them.
     """
 
     schema: Schema
@@ -62,6 +89,7 @@ class Flow:
     origins: Mapping[str, tuple[AttributeOrigin, ...]] = field(default_factory=dict)
     finite: Domains = field(default_factory=dict)
     limited: bool = False
+    asides: frozenset[Aside] = frozenset()
 
     @property
     def name(self) -> str:
@@ -88,6 +116,18 @@ class Flow:
     def words(self) -> str:
         said = [self.say(t) for t in ordered(self.promised)] + (["what the data says"] if self.open else [])
         return "; ".join(said) or "no punctuation"
+
+    @property
+    def coming(self) -> tuple[str, ...]:
+        """All punctuation that will come, in words: what to count on, what comes besides, and the end.
+
+        >>> flow = Flow(Schema.parse("ts int, v int"), promised={frozenset({("ts", "+")}): frozenset()}, ends=True)
+        >>> flow.coming
+        ('ts up to', 'everything, at the end')
+        """
+        said = [self.say(t) for t in ordered(self.promised)] + sorted(map(str, self.asides))
+        told = ["what the data says"] if self.open else []
+        return (*said, *told, *(["everything, at the end"] if self.ends or self.limited else []))
 
     def described(self, attributes: Sequence[str]) -> dict[Tags, frozenset[str]]:
         """Templates on some attributes alone. Others must have finite domains, whose values all come with time."""
@@ -127,7 +167,22 @@ def behind(
         below.ends,
         below.origins if origins is None else origins,
         domains_behind(operator, [below.finite]),
+        asides=asides_behind(operator, [below]),
     )
+
+
+def asides_behind(operator: Operator, below: Sequence[Flow]) -> frozenset[Aside]:
+    """What comes besides behind an operator that lets pass what is said of attributes that it carries."""
+    lineage = spec_of(operator).lineage(operator)
+    found: list[set[Aside]] = []
+    for k, flow in enumerate(below):
+        moves = {
+            a: [[n for n, c in lineage.items() if (k, name) in c.origins] for name in a.names] for a in flow.asides
+        }
+        found.append({replace(a, names=names) for a, targets in moves.items() for names in product(*targets)})
+    if any(c.each for c in lineage.values()):  # An event comes from one input: all must have said it.
+        return frozenset(set.intersection(*found))
+    return frozenset().union(*found)
 
 
 @dataclass(frozen=True)
@@ -148,6 +203,13 @@ class Verdict:
     @property
     def safe(self) -> bool:
         return self.state != "unbounded" and self.output != "held back"
+
+    @property
+    def at_the_end(self) -> str | None:
+        """That a run which ends releases all that nothing else does, if it is so."""
+        if self.safe or not self.behind.ends:
+            return None
+        return f"but all of it leaves at the end of the run, which {self.behind.name} will tell"
 
 
 def promised_by(scheme: Iterable[Template]) -> dict[Tags, frozenset[str]]:

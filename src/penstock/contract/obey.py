@@ -19,7 +19,7 @@ Event = Mapping[str, Any] | Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Breach:
+class Misfit:
     """A punctuation that conforms to no template (C1)."""
 
     position: int
@@ -30,7 +30,7 @@ class Breach:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Unmatched:
     """Events that no punctuation of a template has matched (C2): the first one, and how many look the same to it."""
 
     template: Template
@@ -44,11 +44,11 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Obedience:
     """Whether a stream obeys. `forgotten` counts events that a monitor of bounded memory could not follow."""
 
-    breach: Breach | None = None
-    uncovered: tuple[Waiting, ...] = ()
+    breach: Misfit | None = None
+    uncovered: tuple[Unmatched, ...] = ()
     forgotten: int = 0
 
     @property
@@ -69,7 +69,7 @@ class Verdict:
         return "\n".join(found) or "obeys"
 
 
-def obeys(items: Iterable[Event | Pattern], scheme: Scheme, *, end: bool = False) -> Verdict:
+def obeys(items: Iterable[Event | Pattern], scheme: Scheme, *, end: bool = False) -> Obedience:
     """Whether a finite recorded stream obeys a scheme; events as mappings, or as values in the order of attributes.
 
     With `end`, a punctuation `[*, …, *]` is the end of a bounded stream: it breaks nothing and matches every event.
@@ -116,17 +116,17 @@ class Monitor:
         if limit is not None and limit < 1:
             raise ValueError(f"a monitor that follows {limit} values follows nothing")
         self.scheme, self.limit, self.end = scheme, limit, end
-        self.breach: Breach | None = None
+        self.breach: Misfit | None = None
         self.forgotten = 0
         self._position = -1
         self._templates = tuple(scheme)
-        self._waiting: dict[Template, dict[tuple[Any, ...], Waiting]] = {t: {} for t in self._templates}
+        self._waiting: dict[Template, dict[tuple[Any, ...], Unmatched]] = {t: {} for t in self._templates}
 
-    def feed(self, item: Event | Pattern) -> Breach | None:
+    def feed(self, item: Event | Pattern) -> Misfit | None:
         """Take the next item; a breach of C1 is told at once."""
         return self.take(self._position + 1, item)
 
-    def take(self, position: int, item: Event | Pattern) -> Breach | None:
+    def take(self, position: int, item: Event | Pattern) -> Misfit | None:
         """Take the item of a given position, such as an offset in a file."""
         self._position = position
         if isinstance(item, Pattern):
@@ -134,11 +134,11 @@ class Monitor:
         self._event(item)
         return None
 
-    def _punctuation(self, pattern: Pattern) -> Breach | None:
+    def _punctuation(self, pattern: Pattern) -> Misfit | None:
         ends = self.end and not pattern.restricted
         conforming = [t for t in self._templates if ends or t.accepts(pattern)]
         if not conforming and not ends:
-            found = Breach(self._position, pattern)
+            found = Misfit(self._position, pattern)
             self.breach = self.breach or found
             return found
         for template in conforming:
@@ -156,18 +156,18 @@ class Monitor:
             key = tuple(event[n] for n in template.tagged)
             open_ = self._waiting[template]
             if (first := open_.get(key)) is not None:
-                open_[key] = Waiting(template, first.position, first.event, first.count + 1)
+                open_[key] = Unmatched(template, first.position, first.event, first.count + 1)
             elif self.limit is None or len(open_) < self.limit:
-                open_[key] = Waiting(template, self._position, event)
+                open_[key] = Unmatched(template, self._position, event)
             else:
                 self.forgotten += 1
 
     @property
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self) -> tuple[Unmatched, ...]:
         """The events that still wait, in the order they came."""
         found = [w for open_ in self._waiting.values() for w in open_.values()]
         return tuple(sorted(found, key=lambda w: (w.position, str(w.template))))
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Obedience:
         """The verdict if the stream stopped here."""
-        return Verdict(self.breach, self.waiting, self.forgotten)
+        return Obedience(self.breach, self.waiting, self.forgotten)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.contract.rates import Pace, Untold
+from penstock.errors import counted
 from penstock.pattern.duration import format_duration
 
 #: Bytes of a text: what is taken for its characters, and the offset beside them.
@@ -41,7 +42,7 @@ class Bound:
         """
         if self.delay is None:
             return None
-        return format_duration(self.delay) if self.timed else f"{self.delay:,} ticks"
+        return format_duration(self.delay) if self.timed else counted(self.delay, "tick")
 
     def __str__(self) -> str:
         """
@@ -56,7 +57,7 @@ class Bound:
         why = f" ({self.why})" if self.why else ""
         size = "" if self.bytes is None else f", {size_text(self.bytes)}"
         late = f"; results within {self.late}" if self.delay else ""
-        return f"at most {self.rows:,} rows{why}{size}{late}"
+        return f"at most {counted(self.rows, 'row')}{why}{size}{late}"
 
 
 def said(pace: Pace, ticks: int) -> str:

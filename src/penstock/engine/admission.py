@@ -2,7 +2,7 @@
 
 A run that goes on until it is stopped is refused if an operator of its plan would keep state for ever or hold results
 back for ever, unless someone says why that is fine here. A bounded run reads what is there, so it ends in any case; it
-is told what stays open behind it. The rules are those of `penstock.contracts`.
+is told what stays open behind it. The rules are those of `penstock.analysis.judge`.
 """
 
 from __future__ import annotations

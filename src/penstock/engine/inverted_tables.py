@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.analysis.cascade import Cascade, Keeper, Part, Step
+from penstock.analysis.cascade import Cascade, Listener, Part, Step
 from penstock.checkpoint.checkpoint import Checkpoint
 from penstock.engine.tables import TableKeeper, load
 from penstock.errors import PenstockError
@@ -98,7 +98,7 @@ class Inverted:
 class _WithinEpoch(Cascade):
     """The ways on which events come to an operator in the epoch in which they are read."""
 
-    def _answer(self, keeper: Keeper, node: Node, pattern: Pattern) -> Step:
+    def _answer(self, keeper: Listener, node: Node, pattern: Pattern) -> Step:
         if not passes_at_once(node.operator):
             return False
         return (yield from super()._answer(keeper, node, pattern))

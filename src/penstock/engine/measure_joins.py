@@ -12,11 +12,10 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from penstock.builder.combine import Extent
 from penstock.builder.join_inputs import Key
 from penstock.builder.join_statistics import JoinStatistics
-from penstock.builder.multiway import Joining
-from penstock.builder.stream import Stream
+from penstock.builder.multiway import UndecidedJoin
+from penstock.builder.stream import StreamBuilder
 from penstock.engine.source import open_reader, read, reader_options
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.errors import UserError
@@ -27,6 +26,7 @@ from penstock.operators.source.operator import Source
 from penstock.plan.at_once import passes_at_once
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
+from penstock.plan.policy import Extent
 from penstock.plan.promise import Inbox
 
 #: Key and time of an event share one number when they are counted: so many bits for both.
@@ -35,7 +35,7 @@ _CALL = "a list of the streams to be joined: ps.measure_joins([a, b], on='key')"
 
 
 def measure_joins(
-    streams: Sequence[Stream],
+    streams: Sequence[StreamBuilder],
     on: str | Sequence[Key],
     *,
     within: Extent | None = None,
@@ -58,7 +58,7 @@ def measure_joins(
     if not isinstance(streams, list | tuple):
         raise UserError(f"measure_joins: {type(streams).__name__} is not a list of streams", hint=_CALL)
     for stream in streams:
-        if not isinstance(stream, Stream):
+        if not isinstance(stream, StreamBuilder):
             raise UserError(f"measure_joins: {type(stream).__name__} is not a stream", hint=_CALL)
     if len(streams) < 2:
         raise UserError(f"measure_joins() needs two streams or more, not {len(streams)}", hint=_CALL)
@@ -66,7 +66,7 @@ def measure_joins(
         raise UserError(
             f"measure_joins(sample_rows={sample_rows}) is not possible", hint="a whole number of at least 1"
         )
-    joining = Joining.of(tuple(s.operator for s in streams), on, within, windows, times)
+    joining = UndecidedJoin.of(tuple(s.operator for s in streams), on, within, windows, times)
     names = _time_names(joining)
     # Without a time an event has no place in a window, and does not tell how fast events come.
     samples = [
@@ -86,7 +86,7 @@ def measure_joins(
     return JoinStatistics(rates, selectivities=shares)
 
 
-def sample(stream: Stream, rows: int) -> pa.Table:
+def sample(stream: StreamBuilder, rows: int) -> pa.Table:
     """The first events of a stream: up to `rows` rows of each of its sources, through its operators."""
     sink = Sink((stream.operator,), stream.schema)
     plan = Plan.of(sink)
@@ -114,7 +114,7 @@ def _from_spark(operator: Operator) -> bool:
     return isinstance(operator, Source) and isinstance(operator.reader, Inbox)
 
 
-def _time_names(joining: Joining) -> list[str | None]:
+def _time_names(joining: UndecidedJoin) -> list[str | None]:
     """The times to measure rates by: those of the windows, else the first of each input."""
     return [t if t is not None else next(iter(o.schema.times), None) for t, o in zip(joining.times, joining.inputs)]
 

@@ -21,7 +21,7 @@ from penstock.plan.promise import Files
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFolder:
     """A folder that a run writes to, as its user calls it, and names of files as they will appear in it."""
 
     what: str
@@ -29,7 +29,7 @@ class Written:
     names: tuple[str, ...]
 
 
-def refuse_reading_own_files(plan: Plan, written: Sequence[Written]) -> None:
+def refuse_reading_own_files(plan: Plan, written: Sequence[WrittenFolder]) -> None:
     """Refuse a query that would read what it writes."""
     for reader, folder in _read(plan):
         for place in written:
@@ -52,7 +52,7 @@ def _read(plan: Plan) -> Iterator[tuple[str, Folder]]:
             yield f"table '{name}'", Folder(name, table.reader)
 
 
-def _would_read(folder: Folder, place: Written) -> bool:
+def _would_read(folder: Folder, place: WrittenFolder) -> bool:
     root = folder.root
     if root.local != place.storage.local or not (root.local or root.filesystem.equals(place.storage.filesystem)):
         return False

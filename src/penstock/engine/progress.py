@@ -41,6 +41,9 @@ class Progress:
     told: str = ""
     """The last message, who said it, and what operators on its way upstream have made of it."""
 
+    path: str = "job"
+    """Who did the work: "resident", the tasks that stay, or "job", Spark jobs of its own."""
+
     @property
     def rows_per_second(self) -> float:
         return self.rows_in / self.seconds if self.seconds > 0 else 0.0

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
-from penstock.analysis.explain import explain_mermaid, explain_text
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder, explained
 from penstock.contract.report import Report
 from penstock.engine.admission import admit
 from penstock.engine.progress import Progress
@@ -37,7 +36,7 @@ class Query:
     <Query select (ts timestamp, key int, value double) to ps.parquet('out')>
     """
 
-    stream: Stream
+    stream: StreamBuilder
     sink: Target
 
     def __post_init__(self) -> None:
@@ -66,7 +65,7 @@ class Queries:
                 hint="a list of them: ps.start([slow.to(ps.parquet('slow')), fast.to(ps.parquet('fast'))])",
             )
         for part in parts:
-            if isinstance(part, Stream):
+            if isinstance(part, StreamBuilder):
                 raise UserError(
                     f"start(): {part!r} has no sink", hint="say where it goes: stream.to(ps.parquet('out'))"
                 )
@@ -95,7 +94,7 @@ class Queries:
 
     def explain(self, format: Literal["text", "mermaid"] = "text", *, punctuation: bool = False) -> str:
         """The plan as text or as a Mermaid flow chart."""
-        return (explain_mermaid if format == "mermaid" else explain_text)(self.plan, punctuation=punctuation)
+        return explained(self.plan, format, punctuation)
 
     def check(self, *, bounded: bool = False) -> Report:
         """Whether, operator by operator, state stays bounded and every result appears; and what to declare if not."""

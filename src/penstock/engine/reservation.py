@@ -17,7 +17,7 @@ from penstock.checkpoint.checkpoint import Checkpoint
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.names import BESIDE_SINK, refuse_links
 from penstock.checkpoint.storage import Storage, below, seal, unseal
-from penstock.engine.own_files import Written, refuse_reading_own_files
+from penstock.engine.own_files import WrittenFolder, refuse_reading_own_files
 from penstock.engine.settings import Settings
 from penstock.engine.sink.folder import OWNER, FileTarget, FolderTarget
 from penstock.engine.sink.hive import folder_of
@@ -107,16 +107,16 @@ def _refuse_one_folder_twice(sinks: Mapping[str, BoundTarget], letters: BoundTar
             raise UserError(f"two sinks write to '{folder.url}'", hint="name a folder of its own for each")
 
 
-def _written(storage: Storage, sinks: Mapping[str, BoundTarget], letters: BoundTarget) -> list[Written]:
+def _written(storage: Storage, sinks: Mapping[str, BoundTarget], letters: BoundTarget) -> list[WrittenFolder]:
     found = []
     for results in sinks.values():
         if isinstance(results, FolderTarget):
             by = "".join(f"{folder_of(c, None)}/" for c in results.staging.partition_by)
             result = f"{by}part-000001-b1000.{results.staging.format}"
-            found.append(Written("sink", results.storage, (result,)))
+            found.append(WrittenFolder("sink", results.storage, (result,)))
     names = ("meta.json", "epochs/000001.plan.json", "state/aggregate-1/0/000001-0-0.arrow", "results/000001.arrow")
-    found.append(Written("checkpoint", storage, names))
-    found.append(Written("dead_letters", letters.staging.storage, ("part-000001-s000.parquet",)))
+    found.append(WrittenFolder("checkpoint", storage, names))
+    found.append(WrittenFolder("dead_letters", letters.staging.storage, ("part-000001-s000.parquet",)))
     return found
 
 

@@ -305,7 +305,7 @@ class Run(Talking):
 def parse_trigger(trigger: Trigger | TriggerName | None, every: str | None) -> Trigger:
     """What `start(trigger=…, every=…)` means; neither is an epoch every half second."""
     if trigger is not None and every is not None:
-        raise UserError("start(): both trigger= and every= are given", hint="give one of them")
+        raise UserError("both a trigger and a time between epochs (every) are given", hint="give one of them")
     if every is not None:
         return Trigger.every(every)
     if isinstance(trigger, Trigger):
@@ -314,6 +314,7 @@ def parse_trigger(trigger: Trigger | TriggerName | None, every: str | None) -> T
         return Trigger.every("500 ms")
     if trigger not in ("once", "available_now"):
         raise UserError(
-            f"start(trigger='{trigger}') is not possible", hint="'once', 'available_now', or every='500 ms'"
+            f"trigger '{trigger}' is not possible",
+            hint="'once' or 'available_now'; to run until it is stopped, leave it out, or say every='500 ms'",
         )
     return Trigger(trigger)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
-from penstock.builder import stream as builder
+from penstock.builder.stream import StreamBuilder
 from penstock.contract.report import Report
 from penstock.engine.progress import Progress
 from penstock.engine.query import Queries, Query
@@ -43,8 +42,7 @@ _GENERATED = {
 
 
 @worded
-@dataclass(frozen=True, eq=False, repr=False)
-class Stream(builder.Stream):
+class Stream(StreamBuilder):
     """A stream of events: build a query by chaining calls, `check` it, then `start` it."""
 
     def check(self, *, bounded: bool = False) -> Report:
@@ -143,7 +141,7 @@ def stream(name: str, schema: str | Schema, *, time: str | Sequence[str] | None 
     <Stream source (ts timestamp, segment int, speed double)>
     """
     if not name or not name.replace("_", "").replace("-", "").isalnum():
-        raise UserError(f"stream name {name!r}", hint="use letters, digits, - and _")
+        raise UserError(f"stream name {name!r} is not possible", hint="use letters, digits, - and _")
     parsed = schema if isinstance(schema, Schema) else Schema.parse(schema, time)
     return Stream(Source((), parsed, name=name))
 

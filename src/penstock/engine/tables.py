@@ -48,7 +48,7 @@ class ChangingError(SourceError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptTable:
     """Where the keeper stands with one table: its snapshot, what it was read from, and when."""
 
     snapshot: str | None = None
@@ -70,7 +70,7 @@ class TableKeeper:
         #: What goes into the names of snapshots besides their content.
         self.salt = salt
         self.warnings: list[str] = [] if warnings is None else warnings
-        self._kept = {name: Kept() for name in self.tables}
+        self._kept = {name: KeptTable() for name in self.tables}
 
     def refresh(self, storage: Storage, settled: bool = False) -> dict[str, str]:
         """The snapshot of each table as it is now, by the table's name.
@@ -92,7 +92,7 @@ class TableKeeper:
         """Take up the snapshots of an earlier epoch: they stand until the tables are read again."""
         for name, snapshot in names.items():
             if name in self._kept:
-                self._kept[name] = Kept(snapshot)
+                self._kept[name] = KeptTable(snapshot)
 
     def mend(self, storage: Storage, snapshot: str) -> bool:
         """Whether a damaged snapshot could be written again, because its table still is what it was."""
@@ -126,7 +126,7 @@ class TableKeeper:
     def _names(self) -> dict[str, str]:
         return {name: kept.snapshot for name, kept in self._kept.items() if kept.snapshot is not None}
 
-    def _refreshed(self, storage: Storage, table: Table, kept: Kept, settled: bool) -> Kept:
+    def _refreshed(self, storage: Storage, table: Table, kept: KeptTable, settled: bool) -> KeptTable:
         if isinstance(table.reader, Framed):
             every, now = table.reader.every, time.monotonic()
             if kept.read_at is not None and (every is None or now - kept.read_at < every / 1e6):
@@ -134,7 +134,7 @@ class TableKeeper:
             # Noted first: a frame that cannot be collected is not asked again at once.
             self._kept[table.name] = replace(kept, read_at=now)
             rows = collect(table, table.reader)
-            return Kept(write_snapshot(storage, table, prepare(table, rows), self.salt), read_at=now)
+            return KeptTable(write_snapshot(storage, table, prepare(table, rows), self.salt), read_at=now)
         assert table.reader is not None
         look = look_at(table, table.reader)
         if look == kept.look and kept.snapshot is not None:
@@ -155,9 +155,9 @@ class TableKeeper:
                     return kept
                 if attempt == TRIES:
                     raise
-        return Kept(write_snapshot(storage, table, prepare(table, rows), self.salt), look)
+        return KeptTable(write_snapshot(storage, table, prepare(table, rows), self.salt), look)
 
-    def _complain(self, table: Table, kept: Kept, error: PenstockError) -> Kept:
+    def _complain(self, table: Table, kept: KeptTable, error: PenstockError) -> KeptTable:
         said = f"{_about(table, error)}: it stays as it was"
         if said != kept.complaint:
             self.warnings.append(said)

@@ -7,15 +7,15 @@ more events a second of event time than declared, a stream that is further behin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from penstock.analysis.bounds import Bound, bounds
 from penstock.checkpoint.runs import Units
 from penstock.contract.rates import Arrivals, step_of
 from penstock.engine.progress import Progress
 from penstock.engine.source.promises.driver import PromiseState
+from penstock.errors import counted
 from penstock.operators.source.operator import Source
 from penstock.operators.source.rates import pace_of
 from penstock.pattern.duration import format_duration
@@ -82,7 +82,7 @@ class _Stream:
         return format_duration(ticks // 1_000_000 * 1_000_000 if ticks >= 10_000_000 else ticks // 1000 * 1000)
 
 
-class Watch:
+class BoundsWatch:
     """The bounds of a running query; `see` gives the lines that an epoch adds to its warnings."""
 
     def __init__(self, plan: Plan) -> None:
@@ -117,7 +117,7 @@ class Watch:
         for operator, rows in held.items():
             limit = self._limit(operator)
             if limit is not None and rows > limit:
-                said = f"{operator} holds {rows:,} rows, the bound was {limit:,}"
+                said = f"{operator} holds {counted(rows, 'row')}, the bound was {limit:,}"
                 lines.append((operator, "state", f"{said}: {self._reason(operator)}"))
         fresh = [(who, what, line) for who, what, line in lines if (who, what) not in self.told]
         self.told |= {(who, what) for who, what, _ in fresh}
@@ -162,7 +162,7 @@ class Watch:
         return "a lifetime or a number of keys must be more than declared"
 
 
-def watching(plan: Plan) -> Watch | None:
+def watching(plan: Plan) -> BoundsWatch | None:
     """A watch, if anything is expected of the sources at all.
 
     >>> import penstock as ps
@@ -170,44 +170,7 @@ def watching(plan: Plan) -> Watch | None:
     True
     """
     expected = any(isinstance(p, Expected) for n in plan.sources for p in getattr(n.operator, "promises", ()))
-    return Watch(plan) if expected else None
-
-
-def rates_from(history: Iterable[Progress]) -> dict[str, float]:
-    """Measured rates for `bounds`: events a second of event time (a tick of integer time), by stream.
-
-    From what was read after the first epoch that told how far a stream is, up to the last.
-
-    >>> epochs = [Progress(n, 50, 0, 1, 1, 0, 0, 0, 0, read={"s": 50}, frontier={"s": str(10 * n)}) for n in (1, 2, 3)]
-    >>> rates_from(epochs)
-    {'s': 5.0}
-    """
-    rows: dict[str, int] = {}
-    first: dict[str, tuple[int, float]] = {}
-    last: dict[str, tuple[int, float]] = {}
-    for progress in history:
-        for name, count in progress.read.items():
-            rows[name] = rows.get(name, 0) + count
-        for name, text in progress.frontier.items():
-            at = _moment(text)
-            if at is not None:
-                first.setdefault(name, (rows.get(name, 0), at))
-                last[name] = rows.get(name, 0), at
-    return {
-        name: (last[name][0] - before) / (last[name][1] - at)
-        for name, (before, at) in first.items()
-        if last[name][1] > at
-    }
-
-
-def _moment(text: str | None) -> float | None:
-    """Ticks of an integer, seconds of a time or a date."""
-    if text is None or text == "end":
-        return None
-    try:
-        return float(int(text))
-    except ValueError:
-        return (datetime.fromisoformat(text) - datetime(1970, 1, 1)).total_seconds()
+    return BoundsWatch(plan) if expected else None
 
 
 def _stream(source: Source, alone: bool) -> _Stream | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import UserError, did_you_mean, shortly
+from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.schema import Schema
 from penstock.plan.plan import Exit
 
 
@@ -66,3 +68,14 @@ def address(to: str | None, exits: Sequence[Exit], inputs: Mapping[str, Sequence
         raise UserError(f"the query has no operator {shortly(to)}", hint=did_you_mean(to, [*known, *(sorted(sinks))]))
     mine = [e for e in exits if e.root == to]
     return Address(to, mine[0] if len(mine) == 1 and to not in read else None)
+
+
+def told_to(whom: Address, text: str, schema: Schema) -> Feedback:
+    """A message as it is written, about what leaves an operator with this schema."""
+    told = Feedback.parse(text, schema)
+    if told.intent is Intent.DEMANDED and whom.way_out is None:
+        raise UserError(
+            f"feedback '{told}': what leaves '{whom.name}' is not a result of the query",
+            hint="demand results of the query itself",
+        )
+    return told

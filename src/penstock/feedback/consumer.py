@@ -19,15 +19,15 @@ from penstock.checkpoint.lock import is_held
 from penstock.checkpoint.names import BESIDE_SINK
 from penstock.checkpoint.storage import Storage, unseal
 from penstock.errors import CheckpointError, UserError, did_you_mean
-from penstock.feedback.address import Address, address
+from penstock.feedback.address import Address, address, told_to
 from penstock.feedback.answers import answer, refusal
 from penstock.feedback.contract_record import read_contract
 from penstock.feedback.handle import Talking
 from penstock.feedback.log import ControlLog
 from penstock.feedback.receipt import Guard, Receipt, inside
-from penstock.feedback.talk import Talk, Waiting
+from penstock.feedback.talk import Talk, WaitingMessage
 from penstock.feedback.trail import CLIENT, Stop, Trail
-from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.feedback import Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.plan.plan import Exit
@@ -120,9 +120,7 @@ class Consumer:
         With `to`, it speaks of what leaves another operator, or of what one of several sinks is given.
         """
         whom = self.address(to)
-        told = Feedback.parse(text, self.schema_of(whom.node))
-        if told.intent is Intent.DEMANDED and whom.way_out is None:
-            raise UserError(f"feedback '{text}' to '{whom.name}'", hint="demand results of the query itself")
+        told = told_to(whom, text, self.schema_of(whom.node))
         remarks = read_contract(self._storage).remarks(whom.node, told, whom.way_out)
         remarks += inside(whom.node, told) if whom.way_out is None else ()
         name = ControlLog(self._storage).submit({"text": str(told), "node": whom.name})
@@ -189,7 +187,7 @@ class Consumer:
             self._guards(body.get("places", {}), self._speaker),
             self._guards(body.get("prefers", {}), self._wisher),
             tuple(Trail.from_json(body.get("trail", ()))),
-            tuple(Waiting(name, said["text"], said.get("node") or whole) for name, said in log.requests()),
+            tuple(WaitingMessage(name, said["text"], said.get("node") or whole) for name, said in log.requests()),
             {} if done is None else done.totals.get("saved", {}),
         )
 

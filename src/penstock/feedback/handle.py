@@ -11,9 +11,10 @@ import pyarrow as pa
 from penstock.analysis.feedback_check import remarks
 from penstock.checkpoint.storage import Storage
 from penstock.errors import UserError
+from penstock.feedback.address import told_to
 from penstock.feedback.answers import answer, answers, marked
 from penstock.feedback.receipt import Guard, Receipt, inside
-from penstock.pattern.feedback import Feedback, Intent
+from penstock.pattern.feedback import Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.plan.plan import Plan
@@ -45,9 +46,7 @@ class Talking:
         """
         heard = self.driver.feedback
         whom = heard.address(to)
-        parsed = Feedback.parse(text, heard.nodes[whom.node].operator.schema)
-        if parsed.intent is Intent.DEMANDED and whom.way_out is None:
-            raise UserError(f"feedback '{text}' to '{whom.name}'", hint="demand results of the query itself")
+        parsed = told_to(whom, text, heard.nodes[whom.node].operator.schema)
         name = heard.say(whom, parsed)
 
         def contract() -> tuple[str, ...]:
@@ -74,7 +73,8 @@ class Talking:
                     return found  # The last epoch has given it just now.
                 self.driver.feedback.log.discard([name])  # Nobody waits for it any more.
                 raise UserError(
-                    f"demand({pattern!r}): no answer", hint="demands are answered after an epoch; is the run going on?"
+                    f"demand({pattern!r}): no answer within {timeout:g} s",
+                    hint="demands are answered after an epoch; is the run going on?",
                 )
             time.sleep(0.01)
         return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.analysis.propagate import Propagation
 from penstock.checkpoint.storage import Storage
 from penstock.errors import PenstockError, UserError, shortly
-from penstock.feedback.address import Address, address
+from penstock.feedback.address import Address, address, told_to
 from penstock.feedback.answers import refuse
 from penstock.feedback.guards import Guards
 from penstock.feedback.log import ControlLog
@@ -147,10 +147,7 @@ class Listening:
 
     def _parsed(self, body: Mapping[str, Any]) -> tuple[Address, Feedback]:
         to = self.address(body.get("node") or None)
-        feedback = Feedback.parse(body["text"], self.nodes[to.node].operator.schema)
-        if feedback.intent is Intent.DEMANDED and to.way_out is None:
-            raise UserError(f"'{to.name}' is not what the query results in", hint="demand results of the query itself")
-        return to, feedback
+        return to, told_to(to, body["text"], self.nodes[to.node].operator.schema)
 
     def _refuse(self, name: str, what: str, error: PenstockError) -> None:
         """A message that is not taken up: whoever said it finds out why, and so does whoever runs the query."""

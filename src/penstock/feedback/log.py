@@ -105,7 +105,9 @@ class ControlLog:
 
     def _read(self, path: str) -> object:
         if (size := self.storage.size(path)) > LARGEST:
-            raise UserError(f"a message of {size:,} bytes", hint=f"at most {LARGEST:,}: say less, or say it in parts")
+            raise UserError(
+                f"the message is too long: {size:,} bytes", hint=f"at most {LARGEST:,}: say less, or say it in parts"
+            )
         return unseal(self.storage.read(path), path)
 
     def discard(self, names: Iterable[str]) -> None:

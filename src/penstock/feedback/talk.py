@@ -10,7 +10,7 @@ from penstock.feedback.trail import Stop
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingMessage:
     """A message that no epoch has taken up yet."""
 
     id: str
@@ -28,7 +28,7 @@ class Talk:
     wishes: tuple[Guard, ...] = ()
     """What is taken first: by sources, and by queues (then over what waits in them)."""
     trail: tuple[Stop, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingMessage, ...] = ()
     saved: Mapping[str, int] = field(default_factory=dict)
     """What has been spared so far, such as `source:traffic never read` or `join-1 purged`."""
 

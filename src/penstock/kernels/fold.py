@@ -139,12 +139,27 @@ def fold(
         else:
             rest.append(fresh)
     closed = [t for t in done if t.num_rows]
-    output = kernel.finalize(kernel.merge(closed) if len(closed) > 1 or stored else _one(kernel, closed))
+    output = kernel.finalize(together(kernel, closed, closing))
     left = [t for t in rest if t.num_rows]
     new = sort_by(kernel.merge(left) if len(left) > 1 else left[0], closing) if left else None
     return Folded(output, new, tuple(dropped), tuple(skipped))
 
 
-def _one(kernel: Folding, closed: Sequence[pa.Table]) -> pa.Table:
-    """Partials of this epoch alone are one row per group already."""
-    return closed[0] if closed else kernel.merge([])
+def together(kernel: Folding, tables: Sequence[pa.Table], closing: str | None) -> pa.Table:
+    """One row per group from tables that have one each: rows are merged only where tables share a window."""
+    if len(tables) == 1:
+        return tables[0]
+    if not tables or closing is None or not all(_has_ticks(t[closing]) for t in tables):
+        return kernel.merge(tables)
+    values, counts = np.unique(np.concatenate([ticks(pc.unique(t[closing])) for t in tables]), return_counts=True)
+    if not bool((counts > 1).any()):
+        return pa.concat_tables(tables)
+    if bool((counts > 1).all()):
+        return kernel.merge(tables)
+    shared = [np.isin(ticks(t[closing]), values[counts > 1]) for t in tables]
+    alone = [t.filter(pa.array(~mask)) for t, mask in zip(tables, shared)]
+    return pa.concat_tables([*alone, kernel.merge([t.filter(pa.array(mask)) for t, mask in zip(tables, shared)])])
+
+
+def _has_ticks(column: pa.ChunkedArray) -> bool:
+    return is_tickable(column.type) and not column.null_count

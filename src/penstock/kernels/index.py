@@ -66,16 +66,22 @@ def order_of(hashes: Hashes, ticks: Ticks | None = None) -> Positions:
     if ticks is None or len(order) < 2:
         return order
     ordered = hashes[order]
-    differs = ordered[1:] != ordered[:-1]
-    if bool(differs.all()):
+    again = ordered[1:] == ordered[:-1]
+    if not bool(again.any()):
         return order
-    rank = np.concatenate([[0], np.cumsum(differs)])
-    times = ticks[order].astype(np.int64)
+    # Only rows whose hash occurs more than once are sorted again: most keys occur once, and one that repeats must not
+    # cost a second sort of all.
+    repeated = np.flatnonzero(np.concatenate([[False], again]) | np.concatenate([again, [False]]))
+    some, their = order[repeated], ordered[repeated]
+    rank = np.concatenate([[0], np.cumsum(their[1:] != their[:-1])])
+    times = ticks[some].astype(np.int64)
     least, most = int(times.min()), int(times.max())
     bits = max((most - least).bit_length(), 1)
     if int(rank[-1]).bit_length() + bits > 63:
-        return order[np.lexsort((times, rank))]
-    return order[np.argsort((rank << bits) | (times - least))]
+        order[repeated] = some[np.lexsort((times, rank))]
+    else:
+        order[repeated] = some[np.argsort((rank << bits) | (times - least))]
+    return order
 
 
 def build(table: pa.Table, keys: Sequence[str], time: str | None = None) -> pa.Table:

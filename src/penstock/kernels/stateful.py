@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -43,6 +43,7 @@ __all__ = [
     "Stateful",
     "Step",
     "Weighing",
+    "Word",
 ]
 
 #: The mark of rows that are of no further use.
@@ -120,6 +121,22 @@ class Laziness:
     merge_above: int = 8
 
 
+@dataclass(frozen=True)
+class Word:
+    """What the driver tells the tasks of one operator for an epoch: all of it, on this one wire.
+
+    What tasks have to say goes the other way with their reports: what they saw, found out and answer.
+    """
+
+    #: What the operator's behaviour says (`Behaviour.tell`), as plain JSON.
+    said: Any = None
+    #: What to take first.
+    preferred: tuple[Pattern, ...] = ()
+    #: Values by which groups may be doomed.
+    sweep: tuple[Pattern, ...] = ()
+    laziness: Laziness = field(default_factory=Laziness)
+
+
 def _nobody() -> Sequence[int]:
     return (0,)
 
@@ -132,13 +149,10 @@ class Circumstances:
     bucket: int = 0
     #: Whether this is only to see what would come out: queued work is left alone.
     rehearsal: bool = False
-    laziness: Laziness = field(default_factory=Laziness)
+    told: Word = field(default_factory=Word)
     #: How many rows of the operator wait in each bucket before the epoch.
     waiting: Callable[[], Sequence[int]] = _nobody
-    #: What to take first.
-    preferred: tuple[Pattern, ...] = ()
-    #: Values by which groups may be doomed; `everywhere`: the groups in state are to be looked at too.
-    sweep: tuple[Pattern, ...] = ()
+    #: Whether the groups in state are to be looked at too, should some be doomed.
     everywhere: bool = False
     #: How far the operator was closed before the epoch: the last label, in ticks.
     closed: int | None = None
@@ -166,10 +180,8 @@ class Shrinking(Protocol):
 
 @runtime_checkable
 class Closing(Protocol):
-    """A kernel whose orders are the promises behind it: what can get no further result is closed.
-
-    `closing` is the attribute of the output by which most of it closes: "everything up to this value".
-    """
+    """A kernel that closes what can get no further result, mostly by one attribute of the output, `closing`:
+    "everything up to this value"."""
 
     closing: str | None
     output_schema: Schema

@@ -48,38 +48,13 @@ def _merged(patterns: Sequence[Pattern], schema: Schema) -> list[Pattern]:
     return [given.get(id(row)) or Pattern(schema, row) for row in rows]
 
 
-def by_reach(patterns: Iterable[Pattern], apart: Sequence[str]) -> dict[tuple[bool, ...], list[Pattern]]:
-    """Patterns by which of some attributes they speak of up to an end, as `< 5` and `[3, 7)` do and `>= 5` does not.
-
-    >>> s = Schema.parse("a int")
-    >>> kinds = by_reach([Pattern.parse(text, s) for text in ("[< 5]", "[>= 3]", "[*]", "[7]")], ["a"])
-    >>> [[str(p) for p in some] for some in kinds.values()]
-    [['[< 5]', '[7]'], ['[>= 3]', '[*]']]
-    """
-    found: dict[tuple[bool, ...], list[Pattern]] = {}
-    for p in patterns:
-        found.setdefault(tuple(has_end(p[name]) for name in apart), []).append(p)
-    return found
-
-
-def has_end(restriction: Restriction) -> bool:
-    """Whether a restriction speaks of no values beyond a greatest one."""
-    return restriction is not ANY and (type(restriction) is not Range or restriction.high is not None)
-
-
-def maximal(patterns: Sequence[Pattern], apart: Sequence[str] = ()) -> list[Pattern]:
+def maximal(patterns: Sequence[Pattern]) -> list[Pattern]:
     """Those not contained in another, in their order; of equal ones the first.
-
-    With `apart`, those that speak of these attributes up to an end are not compared with the others.
 
     >>> s = Schema.parse("a int, b int")
     >>> print(*maximal([Pattern.parse(text, s) for text in ("[3, *]", "[< 7, 2]", "[< 7, *]", "[*, 4]")]))
     [< 7, *] [*, 4]
-    >>> print(*maximal([Pattern.parse(text, s) for text in ("[3, *]", "[< 7, *]", "[*, *]")], apart=["a"]))
-    [< 7, *] [*, *]
     """
-    if apart:
-        return [p for some in by_reach(patterns, apart).values() for p in maximal(some)]
     containers = Containers(patterns)
     kept: list[Pattern] = []
     for k, p in enumerate(patterns):

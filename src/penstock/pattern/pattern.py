@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import UserError, shortly
+from penstock.errors import UserError, counted, shortly
 from penstock.pattern.gap import Cut, encloses
 from penstock.pattern.restriction import (
     ANY,
@@ -77,7 +77,7 @@ class Pattern:
         [(1, 5], >= 3.0]
         >>> Pattern.parse("[*, 3]", Schema.parse("a int"))
         Traceback (most recent call last):
-        penstock.errors.UserError: pattern has 2 restrictions for 1 attributes. Hint: one for each of: a int
+        penstock.errors.UserError: pattern has 2 restrictions for 1 attribute. Hint: one for each of: a int
         """
         if not isinstance(text, str):
             raise UserError(
@@ -250,7 +250,8 @@ class Pattern:
 
 def _arity(count: int, schema: Schema) -> UserError:
     return UserError(
-        f"pattern has {count} restrictions for {len(schema)} attributes", hint=f"one for each of: {schema}"
+        f"pattern has {counted(count, 'restriction')} for {counted(len(schema), 'attribute')}",
+        hint=f"one for each of: {schema}",
     )
 
 

@@ -8,22 +8,13 @@ together, so a frontier that advances a million times stays one pattern.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import ViolationError
-from penstock.pattern.minimise import (
-    Containers,
-    by_reach,
-    contains_beside,
-    forgetting,
-    jointly_cover,
-    smallest,
-    without,
-)
+from penstock.pattern.minimise import Containers, contains_beside, forgetting, jointly_cover, smallest, without
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction_set import jointly_contain
 from penstock.pattern.schema import Schema
@@ -39,23 +30,13 @@ class PunctuationSet:
     >>> seen = PunctuationSet(s).add(Pattern.parse("[< 3, *]", s), Pattern.parse("[[3, 5], *]", s))
     >>> print(seen, seen.covers(Pattern.parse("[4, 'a']", s)))
     [<= 5, *] True
-
-    Of some attributes it may matter how far the promises reached that had an end: `< 3` says so, and together with
-    `>= 3` no longer does. Named in `apart`, they are not put together:
-
-    >>> print(PunctuationSet(s, apart=("wid",)).add(Pattern.parse("[< 3, *]", s), Pattern.parse("[>= 3, *]", s)))
-    [< 3, *] [>= 3, *]
     """
 
     schema: Schema
     patterns: tuple[Pattern, ...] = ()
-    apart: tuple[str, ...] = ()
 
     def add(self, *patterns: Pattern) -> PunctuationSet:
         """This set with more punctuations; the same set if they say nothing new."""
-        if self.apart:
-            parts = [(part, part.add(*some)) for part, some in self._parts(patterns)]
-            return self if all(a is b for a, b in parts) else self._with(p for _, part in parts for p in part)
         stored = Containers(self.patterns)
         fresh: list[Pattern] = []
         for pattern in patterns:
@@ -78,9 +59,6 @@ class PunctuationSet:
         >>> print(seen.without(Pattern.parse("[{1, 5}, *]", s)))
         [<= 0, *] [[2, 3], *] [9, *]
         """
-        if self.apart:
-            parts = (part.without(*some, keep_ranges=keep_ranges) for part, some in self._parts(patterns))
-            return self._with(p for part in parts for p in part)
         left = list(self.patterns)
         for q in patterns:
             left = [piece for p in left for piece in without(p, q, keep_ranges=keep_ranges)]
@@ -99,22 +77,7 @@ class PunctuationSet:
         left = list(self.patterns)
         for q in patterns:
             left = [piece for p in left for piece in forgetting(p, q)]
-        return self._with(left)
-
-    def _with(self, patterns: Iterable[Pattern]) -> PunctuationSet:
-        return replace(self, patterns=tuple(patterns))
-
-    def _parts(self, patterns: Iterable[Pattern]) -> list[tuple[PunctuationSet, list[Pattern]]]:
-        """The parts that are kept apart, and with each those of some patterns that belong to it."""
-        mine, theirs = by_reach(self.patterns, self.apart), by_reach(patterns, self.apart)
-        kinds = dict.fromkeys([*mine, *theirs])
-        return [(PunctuationSet(self.schema, tuple(mine.get(k, ()))), theirs.get(k, [])) for k in kinds]
-
-    def says(self, pattern: Pattern) -> bool:
-        """Whether the set covers a pattern with what is not kept apart from it: adding it would tell nothing new."""
-        if not self.apart:
-            return self.covers(pattern)
-        return any(part.covers(p) for part, some in self._parts([pattern]) for p in some)
+        return PunctuationSet(self.schema, tuple(left))
 
     def covers(self, pattern: Pattern) -> bool:
         """Whether every event that matches `pattern` matches one of these.
@@ -163,44 +126,5 @@ class PunctuationSet:
         return [p.to_json() for p in self.patterns]
 
     @classmethod
-    def from_json(cls, stored: Iterable[list[Any]], schema: Schema, apart: tuple[str, ...] = ()) -> PunctuationSet:
-        return cls(schema, tuple(Pattern.from_json(p, schema) for p in stored), apart)
-
-
-@dataclass(frozen=True)
-class Violation:
-    """An event that matches an earlier punctuation of its stream."""
-
-    position: int
-    event: Mapping[str, Any]
-    punctuation: Pattern
-
-    def __str__(self) -> str:
-        return f"event {self.position}, {dict(self.event)}, breaks punctuation {self.punctuation}"
-
-    def error(self, stream: str) -> ViolationError:
-        return ViolationError(f"stream '{stream}': {self}", hint="choose the policy 'reject' to set such events aside")
-
-
-def first_violation(items: Iterable[Event | Pattern], schema: Schema) -> Violation | None:
-    """The first event of a sequence that an earlier punctuation forbids, with that punctuation; None if grammatical.
-
-    >>> s = Schema.parse("id int, temperature double")
-    >>> print(first_violation([(7, 76.6), Pattern.parse("[7, *]", s), (4, 76.5), (7, 75.9)], s))
-    event 3, {'id': 7, 'temperature': 75.9}, breaks punctuation [7, *]
-    """
-    promised: list[Pattern] = []
-    for position, item in enumerate(items):
-        if isinstance(item, Pattern):
-            promised.append(item)
-            continue
-        event = schema.event(item)
-        for punctuation in promised:
-            if punctuation.matches_row(event):
-                return Violation(position, event, punctuation)
-    return None
-
-
-def is_grammatical(items: Iterable[Event | Pattern], schema: Schema) -> bool:
-    """Whether no event of a sequence follows a punctuation that it matches."""
-    return first_violation(items, schema) is None
+    def from_json(cls, stored: Iterable[list[Any]], schema: Schema) -> PunctuationSet:
+        return cls(schema, tuple(Pattern.from_json(p, schema) for p in stored))

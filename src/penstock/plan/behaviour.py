@@ -19,16 +19,13 @@ from penstock.pattern.schema import Schema
 from penstock.plan.orders import Answer, Orders
 
 
-def maximal(patterns: Iterable[Pattern], apart: Sequence[str] = ()) -> tuple[Pattern, ...]:
-    """Those that can match and are not contained in another (from which they are not kept `apart`), in their order."""
-    return tuple(compact.maximal([p for p in patterns if not p.is_empty], apart))
+def maximal(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """Those that can match and are not contained in another, in their order."""
+    return tuple(compact.maximal([p for p in patterns if not p.is_empty]))
 
 
 class Behaviour(ABC):
     """How one operator treats the punctuations of its inputs, epoch after epoch."""
-
-    #: Whether all inputs are over: their sources have said so, and not only that nothing can come. The walker sets it.
-    inputs_over = False
 
     @abstractmethod
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
@@ -50,20 +47,6 @@ class Behaviour(ABC):
     def listen(self) -> None:
         """Somebody waits for punctuation behind the operator, where otherwise nobody would ask its state for it."""
         return
-
-    def keep_apart(self) -> None:
-        """Somebody behind the operator needs to know how far time has come, also when nothing more can come.
-
-        `< 30` tells it. With `>= 30` as well, or at the end, nothing can come, and who puts both together knows it no
-        longer; who forgets it when one input is over says something else than when that input goes on for an epoch. So
-        a promise that names an end of time is never put together with one that names none. Told before `restore`.
-        """
-        return
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the output has come to its end."""
-        return self.inputs_over
 
     def unqueued(self) -> Behaviour:
         """How it would behave if nothing waited in its queue."""
@@ -93,15 +76,10 @@ class ThroughBehaviour(Behaviour):
 
     def __init__(self, through: Callable[[Pattern], Iterable[Pattern]]) -> None:
         self.through = through
-        self.apart = False
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
-        told = [q for p in patterns for q in self.through(p)]
-        return maximal(told, told[0].schema.times if told and self.apart else ())
-
-    def keep_apart(self) -> None:
-        self.apart = True
+        return maximal(q for p in patterns for q in self.through(p))
 
     def to_json(self) -> dict[str, Any]:
         return {}

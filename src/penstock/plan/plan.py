@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from penstock.errors import UserError
@@ -134,7 +135,7 @@ class Plan:
             if n.operator.role != "sink"
         }
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         text = json.dumps(self.describe(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

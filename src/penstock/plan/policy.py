@@ -58,10 +58,10 @@ class Measured:
 class Punctuate:
     """The policies: `stream.punctuate(ps.Punctuate.after("trip", "10 min"), ps.Punctuate.every("1 min"))`.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> trips = Stream(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="trips"))
+    >>> trips = StreamBuilder(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="trips"))
     >>> known = trips.disorder("5 s").punctuate(Punctuate.after("trip", "10 min"), Punctuate.every("1 min"))
     >>> print(*known.operator.promises, sep="; ")
     disorder(ts within 5000000 ticks); trip over after 600000000 ticks of ts; every 60000000 ticks of ts

@@ -7,10 +7,13 @@ names all that is missing at once. An operator that nobody registered is an erro
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from penstock.errors import UnknownOperatorError, UserError
@@ -42,9 +45,9 @@ class Retraction(Enum):
     ANSWERS = "answers"
 
 
-#: How many events one event may become: at most one; one for each of its windows; several, as rows of a table; any
-#: number; or results come although no event does.
-Makes = Literal["one", "windows", "several", "any", "unasked"]
+#: How many events one event may become: at most one; one for each of its windows; several, as rows of a table; or
+#: any number.
+Makes = Literal["one", "windows", "several", "any"]
 
 
 class Traits(NamedTuple):
@@ -222,6 +225,42 @@ class Spec(ABC, Generic[O]):
         """
 
 
+class InRoom:
+    """An answer that stands in a module of the room, which is loaded when it is first asked for."""
+
+    def __init__(self, module: str, name: str | None, of_operator: bool) -> None:
+        self.module, self.name, self.of_operator = module, name, of_operator
+
+    def __set_name__(self, owner: type, question: str) -> None:
+        # A spec that is derived from another, elsewhere, has its answers from where they are.
+        self.place = f"{sys.modules[owner.__module__].__package__}.{self.module}"
+        self.name = self.name or question
+
+    def __get__(self, spec: Spec[Any] | None, kind: type[Spec[Any]]) -> Any:
+        if spec is None:
+            return self
+        answer = self.found()
+        return (lambda operator, _: answer(operator)) if self.of_operator else answer
+
+    def found(self) -> Callable[..., Any]:
+        """The function or class itself."""
+        answer: Callable[..., Any] = getattr(import_module(self.place), str(self.name))
+        return answer
+
+
+def found_in(module: str, name: str | None = None) -> Any:
+    """The answer is a function in a module of the room; without another name, it has that of the question.
+
+    It is given what the question gives, and its module is imported no sooner than it is asked.
+    """
+    return InRoom(module, name, of_operator=False)
+
+
+def made_in(module: str, name: str) -> Any:
+    """The answer is an object of a class in a module of the room, made of the operator alone."""
+    return InRoom(module, name, of_operator=True)
+
+
 _SPECS: dict[type[Operator], Spec[Any]] = {}
 
 
@@ -238,13 +277,19 @@ def register(spec: Spec[Any]) -> None:
     kind = spec if isinstance(spec, type) else type(spec)
     name = getattr(kind, "operator", Operator).__name__.lower()
     asked = [n for n in vars(Spec) if getattr(vars(Spec)[n], "__isabstractmethod__", False)]
-    missing = [n for n in asked if n in getattr(kind, "__abstractmethods__", frozenset())]
+    missing = [n for n in asked if n in getattr(kind, "__abstractmethods__", frozenset()) or _is_nowhere(kind, n)]
     if missing:
         hint = f"write {missing[0]}(…) in class {kind.__name__}; penstock.plan.spec says what it answers"
         raise UserError(f"operator '{name}' lacks {', '.join(missing)}", hint=hint)
     if isinstance(spec, type):
         raise UserError(f"operator '{name}': a class is registered", hint=f"register({kind.__name__}())")
     _SPECS[spec.operator] = spec
+
+
+def _is_nowhere(kind: Any, question: str) -> bool:
+    """Whether an answer is said to stand in a module that does not exist. None is imported for that."""
+    answer = getattr(kind, question)
+    return isinstance(answer, InRoom) and find_spec(answer.place) is None
 
 
 def spec_of(operator: Operator) -> Spec[Any]:

@@ -83,28 +83,20 @@ class Describer:
 
     def __init__(self, schema: Schema, attributes: Sequence[str], domains: Domains) -> None:
         self._scope = _Scope(schema, attributes, domains)
-        self._waiting = self._scope.set()
-        self._said = self._scope.set()
-
-    def keep_apart(self) -> None:
-        """What names an end of time is not put together with what names none: see `Behaviour.keep_apart`."""
-        self._scope.apart = self._scope.schema.times
-        self._waiting, self._said = self._scope.set(*self._waiting), self._scope.set(*self._said)
+        self._waiting = PunctuationSet(schema)
+        self._said = PunctuationSet(schema)
 
     def add(self, patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
         """More punctuations → patterns over the attributes that are described now and were not before."""
         whole, partial = self._scope.sort(patterns)
         if partial:
             self._waiting = self._waiting.add(*partial)
-        apart = bool(self._scope.apart and self._scope.finite)
-        if not self._waiting and not apart:
+        if not self._waiting:
             return tuple(whole)
         said = self._said.add(*whole)
         joint: tuple[Pattern, ...] = ()
-        if partial or (apart and whole):
-            # That nothing can come of any group says more together with how far time has come for some of them.
-            together = [*self._waiting, *said] if apart else self._waiting
-            joint = tuple(p for p in self._scope.jointly(together) if not said.says(p))
+        if partial:
+            joint = tuple(p for p in self._scope.jointly(self._waiting) if not said.covers(p))
             said = said.add(*joint)
         if said is not self._said:
             self._said = said
@@ -116,9 +108,9 @@ class Describer:
         return {"waiting": self._waiting.to_json(), "said": self._said.to_json()}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        schema, apart = self._waiting.schema, self._waiting.apart
-        self._waiting = PunctuationSet.from_json(stored["waiting"], schema, apart)
-        self._said = PunctuationSet.from_json(stored["said"], schema, apart)
+        schema = self._waiting.schema
+        self._waiting = PunctuationSet.from_json(stored["waiting"], schema)
+        self._said = PunctuationSet.from_json(stored["said"], schema)
 
 
 class _Scope:
@@ -127,12 +119,8 @@ class _Scope:
     def __init__(self, schema: Schema, attributes: Sequence[str], domains: Domains) -> None:
         inside = {schema.index(n) for n in attributes}
         self.schema = schema
-        self.apart: tuple[str, ...] = ()
         self.beyond = [i for i in range(len(schema)) if i not in inside]
         self.finite = {i: domains[schema.names[i]] for i in self.beyond if schema.names[i] in domains}
-
-    def set(self, *patterns: Pattern) -> PunctuationSet:
-        return PunctuationSet(self.schema, patterns, self.apart)
 
     def sort(self, patterns: Iterable[Pattern]) -> tuple[list[Pattern], list[Pattern]]:
         """Punctuations that describe groups on their own, and those that can do so together with others."""
@@ -161,7 +149,7 @@ class _Scope:
 
     def jointly(self, patterns: Iterable[Pattern]) -> list[Pattern]:
         """What the patterns describe: the attributes beyond are eliminated one after the other."""
-        found = self.set(*patterns)
+        found = PunctuationSet(self.schema, tuple(patterns))
         for i in self.finite:
             if not found:
                 break
@@ -171,16 +159,16 @@ class _Scope:
     def _eliminate(self, patterns: PunctuationSet, i: int) -> PunctuationSet:
         """For each value of attribute i, one pattern that matches it; what all these have in common holds for all."""
         free = [p for p in patterns if p.restrictions[i] is ANY]
-        bound = [p for p in patterns if self.apart or p.restrictions[i] is not ANY]
+        bound = [p for p in patterns if p.restrictions[i] is not ANY]
         choices = _fitting(values_of(self.finite[i]), [p.restrictions[i] for p in bound])
         if () in choices:
-            return self.set().add(*free)
+            return PunctuationSet(self.schema).add(*free)
         rows = [_with(p.restrictions, i, ANY) for p in bound]
-        common = self.set(Pattern.all(self.schema))
+        common = PunctuationSet(self.schema).add(Pattern.all(self.schema))
         for choice in sorted(choices, key=lambda c: (len(c), c)):
             pairs = islice(product(common, choice), LIMIT)
             met = (_intersection(c.restrictions, rows[k]) for c, k in pairs)
-            common = self.set().add(*(Pattern(self.schema, row) for row in met))
+            common = PunctuationSet(self.schema).add(*(Pattern(self.schema, row) for row in met))
             if not common:
                 break
         return common.add(*free)

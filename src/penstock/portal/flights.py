@@ -98,7 +98,7 @@ def flights_query(folder: Path) -> Stream:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class BatchAgreement:
     """How a result compares with a batch answer: hours in both and equal, different, missing, and not asked for."""
 
     expected: int
@@ -120,7 +120,7 @@ class Agreement:
         )
 
 
-def compare(result: pa.Table, flights: pa.Table) -> Agreement:
+def compare(result: pa.Table, flights: pa.Table) -> BatchAgreement:
     """A result against the batch answer over the given flights: every number must be the same, to the last bit."""
     row: dict[str, Any] = query(
         f"""
@@ -137,7 +137,7 @@ def compare(result: pa.Table, flights: pa.Table) -> Agreement:
         flights=flights,
         result=result,
     ).to_pylist()[0]
-    return Agreement(**row)
+    return BatchAgreement(**row)
 
 
 def let_in(flights: pa.Table, paths: list[Path], letters: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
@@ -17,6 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.engine.progress import Progress
+from penstock.engine.source.promises.disorder import Disorderliness
+from penstock.errors import counted
 from penstock.portal.savings import Savings
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -76,18 +78,6 @@ def short_time(seconds: float) -> str:
     if seconds < 4 * 86_400:
         return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
     return f"{seconds / 86_400:.0f} days"
-
-
-def disorder_text(attribute: str, seen: Mapping[str, int]) -> str:
-    """How far out of order a stream came, in a few words.
-
-    >>> disorder_text("ts", {"events": 10, "out_of_order": 2, "k": 2, "epsilon": 2, "p50": 1, "p99": 2, "max": 2})
-    '2 of 10 events out of order in ts, by up to 2 places and 2 ticks (half ≤ 1, 99 % ≤ 2)'
-    """
-    return (
-        f"{seen['out_of_order']:,} of {seen['events']:,} events out of order in {attribute}, by up to {seen['k']:,} "
-        f"places and {seen['epsilon']:,} ticks (half ≤ {seen['p50']:,}, 99 % ≤ {seen['p99']:,})"
-    )
 
 
 def lag_text(frontier: str | None, lag: float | None) -> str:
@@ -185,24 +175,24 @@ class View:
         grid.add_column(style="dim", min_width=8)
         grid.add_column(justify="right", min_width=12)
         grid.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
-        total_in = f"{p.total_rows_in:,} rows"
+        total_in = counted(p.total_rows_in, "row")
         grid.add_row(
             "in",
             f"{short_count(rate_in)} rows/s",
             Text.assemble((sparkline(list(self._rates)), "cyan"), "  ", total_in),
         )
-        grid.add_row("out", f"{short_count(rate_out)} rows/s", f"{p.total_rows_out:,} rows")
+        grid.add_row("out", f"{short_count(rate_out)} rows/s", counted(p.total_rows_out, "row"))
         parts = f"scan {short_time(p.scan_seconds)} · merge {short_time(p.merge_seconds)}"
         grid.add_row("epoch", short_time(p.seconds), parts)
-        state = f"{short_bytes(p.state_bytes)} · {p.state_runs} runs · peak {self.peak_rows:,} rows"
-        grid.add_row("state", f"{p.state_rows:,} rows", state)
+        state = f"{short_bytes(p.state_bytes)} · {counted(p.state_runs, 'run')} · peak {counted(self.peak_rows, 'row')}"
+        grid.add_row("state", counted(p.state_rows, "row"), state)
         for name, frontier in p.frontier.items():
             lag = lag_text(frontier, p.lag_seconds.get(name))
             shown = "all" if frontier == "end" else _to_second(frontier or "–")
             grid.add_row("frontier", name, f"{shown}  {lag}".rstrip())
         for name, seen in p.disorder.items():
             for attribute, d in seen.items():
-                grid.add_row("disorder", name, disorder_text(attribute, d))
+                grid.add_row("disorder", name, Disorderliness(**d).text(f" in {attribute}"))
         dead = sum(p.total_dead.values())
         reasons = " · ".join(f"{reason} {count:,}" for reason, count in sorted(p.total_dead.items()))
         grid.add_row("dead", Text(f"{dead:,}", style="yellow" if dead else ""), Text(reasons, style="yellow"))
@@ -224,10 +214,10 @@ def plain_line(p: Progress) -> str:
     'epoch 3: 1,000 rows in, 10 out, 500 ms (scan 300 ms, merge 200 ms), state 7 rows 2 KiB, s to 2013-01-01 00:00:00'
     """
     parts = [
-        f"epoch {p.epoch}: {p.rows_in:,} rows in",
+        f"epoch {p.epoch}: {counted(p.rows_in, 'row')} in",
         f"{p.rows_out:,} out",
         f"{short_time(p.seconds)} (scan {short_time(p.scan_seconds)}, merge {short_time(p.merge_seconds)})",
-        f"state {p.state_rows:,} rows {short_bytes(p.state_bytes)}",
+        f"state {counted(p.state_rows, 'row')} {short_bytes(p.state_bytes)}",
     ]
     for name, frontier in p.frontier.items():
         if frontier is not None:
@@ -244,7 +234,7 @@ def plain_line(p: Progress) -> str:
 
 
 def _guards(p: Progress) -> str:
-    return f"{p.guards} guard{'' if p.guards == 1 else 's'}"
+    return counted(p.guards, "guard")
 
 
 def _spared(p: Progress) -> str:

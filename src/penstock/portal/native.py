@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from penstock.portal.flights import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,25 +30,18 @@ class NativeRun:
     result: pa.Table
 
 
-def run_native(
-    spark: SparkSession,
-    folder: Path,
-    work: Path,
-    slack: str,
-    tell: Callable[[int, int], None] = lambda batch, rows: None,
-) -> NativeRun:
+def run_native(spark: SparkSession, folder: Path, work: Path, slack: str) -> NativeRun:
     """Run the query over everything in `folder`, one file per micro-batch, results to Parquet."""
     from pyspark.sql import functions as F  # noqa: N812
 
     # One shuffle partition per core and no adaptive plans, which streaming ignores anyway, is what serves it best here.
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
-    schema = "sched timestamp, known timestamp, origin string, dest string, carrier string, flight int, dep_delay int"
     out = work / "results"
     began = time.perf_counter()
     try:
         counted = (
-            spark.readStream.schema(schema)
+            spark.readStream.schema(SCHEMA)
             .option("maxFilesPerTrigger", 2)  # larger batches than our epochs suit it: fewer of them
             .parquet(str(folder))
             .withWatermark("sched", slack)
@@ -66,14 +60,8 @@ def run_native(
             .format("parquet")
             .start(str(out))
         )
-        told = -1
-        while running.isActive:
-            running.awaitTermination(1)
-            last = running.lastProgress
-            if last is not None and last["batchId"] != told:
-                told = last["batchId"]
-                tell(told, int(last["numInputRows"]))
-        running.awaitTermination()
+        while not running.awaitTermination(1):  # In small steps, so that Ctrl-C is heard.
+            pass
         seconds = time.perf_counter() - began
         history = [_plain(p) for p in running.recentProgress]
     finally:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
+from penstock.errors import counted
+
 #: How reports name what was saved, behind the place where.
 _NAMES = {
     "never read": "never_read",
@@ -85,13 +87,13 @@ class Savings:
         """
         parts = []
         if self.never_read:
-            skipped = [_many(self.row_groups, "row group"), _many(self.files, "whole file")]
-            said = ", ".join(s for s in skipped if s)
-            parts.append(f"{_many(self.never_read, 'row')} never read" + (f" ({said})" if said else ""))
+            skipped = ((self.row_groups, "row group"), (self.files, "whole file"))
+            said = ", ".join(counted(n, what) for n, what in skipped if n)
+            parts.append(f"{counted(self.never_read, 'row')} never read" + (f" ({said})" if said else ""))
         if self.dropped:
-            parts.append(f"{self.dropped:,} dropped" if parts else f"{_many(self.dropped, 'row')} dropped")
+            parts.append(f"{self.dropped:,} dropped" if parts else f"{counted(self.dropped, 'row')} dropped")
         if self.purged:
-            parts.append(f"{_many(self.purged, 'row')} of state purged")
+            parts.append(f"{counted(self.purged, 'row')} of state purged")
         return ", ".join(parts)
 
 
@@ -103,7 +105,3 @@ def _parted(key: str) -> tuple[str, str]:
 
 def _rows(count: int) -> str:
     return "row" if count == 1 else "rows"
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}" if count else ""

@@ -29,7 +29,7 @@ from penstock.engine.source.folder import Folder
 from penstock.engine.source.formats.read import read
 from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.stream import Stream
-from penstock.errors import PenstockError, UnreadableError, UserError, a, did_you_mean, shortly
+from penstock.errors import PenstockError, UnreadableError, UserError, a, did_you_mean, nearest, shortly
 from penstock.operators.source.operator import Source
 from penstock.plan.promise import Files, Inbox
 
@@ -64,7 +64,8 @@ def load(spec: str) -> Script:
     if not isinstance(found, Stream | Queries):
         hint = f"write for example: {EXAMPLE}"
         if streams:
-            hint = f"name the stream: {path.name}:{streams[-1]}. {did_you_mean(name, streams)}"
+            near = nearest(name, streams) or streams[-1]
+            hint = f"name a stream of the file, such as {path.name}:{near}; there are: {', '.join(streams)}"
         if found is None:
             raise UserError(f"{path.name} defines no variable '{name}'", hint=hint)
         raise UserError(f"{path.name}: '{name}' is {a(type(found).__name__)}, not a stream", hint=hint)

@@ -30,12 +30,13 @@ from penstock.portal.why import waits_for
 T = TypeVar("T")
 #: How often to look again when a running query has dropped what was being read.
 ATTEMPTS = 5
+_WHERE = "name the folder given as --checkpoint, or the folder of a file sink"
 #: How many punctuations given in band are shown.
 SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Unit:
+class ShownUnit:
     """A unit of state, as it is shown. Age is counted in epochs since its oldest run was written.
 
     `used` is the epoch in which it was last looked at or added to; `results` are what its operator has given in its
@@ -81,12 +82,12 @@ class Snapshot:
         if not storage.exists("meta.json") and records_of(storage.within(BESIDE_SINK)).exists("meta.json"):
             storage = storage.within(BESIDE_SINK)
         if not storage.exists(""):
-            raise UserError(f"checkpoint '{path}' does not exist", hint="name the folder given as --checkpoint")
+            raise UserError(f"checkpoint '{path}' does not exist", hint=_WHERE)
         records = records_of(storage)
         if not records.exists("meta.json"):
             raise UserError(
                 f"'{path}' is not a checkpoint: it has no meta.json",
-                hint="name the folder given as --checkpoint, or the folder of a file sink",
+                hint=_WHERE,
             )
         meta = unseal(records.read("meta.json"), f"{records.url}/meta.json")
         manifest = again(lambda: Checkpoint(storage).latest())
@@ -96,10 +97,10 @@ class Snapshot:
             )
         return cls(storage, manifest, meta["plan"])
 
-    def units(self) -> list[Unit]:
+    def units(self) -> list[ShownUnit]:
         now = self.manifest.epoch
         return [
-            Unit(
+            ShownUnit(
                 key.operator,
                 key.bucket,
                 key.group,
@@ -190,4 +191,4 @@ def ask(path: str, sql: str) -> pa.Table:
     return select(sql, {**tables, "units": pa.Table.from_pylist(units, schema)})
 
 
-__all__ = ["Frontier", "Snapshot", "Unit", "ask"]
+__all__ = ["Frontier", "ShownUnit", "Snapshot", "ask"]

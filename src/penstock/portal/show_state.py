@@ -7,10 +7,11 @@ from dataclasses import asdict
 
 from rich.table import Table
 
+from penstock.checkpoint.storage import below
 from penstock.engine.admission import insisted
 from penstock.engine.terminal import cell, say, terminal
 from penstock.portal.live import short_bytes
-from penstock.portal.show import Snapshot, Unit, ask
+from penstock.portal.show import ShownUnit, Snapshot, ask
 from penstock.portal.table import print_table
 from penstock.portal.watch import say_json
 
@@ -68,12 +69,14 @@ def show(checkpoint: str, query: str | None, *, as_json: bool, quiet: bool) -> N
     out.print(ahead)
     totals = manifest.totals
     dead = ", ".join(f"{reason} {count:,}" for reason, count in sorted(totals.get("dead", {}).items())) or "none"
-    print(f"rows in {totals.get('rows_in', 0):,}, out {totals.get('rows_out', 0):,}, dead letters: {dead}")
+    if totals.get("dead") and snapshot.storage.exists("dead_letters"):  # Else in a folder of their user's.
+        dead += f", in {below(snapshot.storage.url, 'dead_letters')}"
+    say(f"rows in {totals.get('rows_in', 0):,}, out {totals.get('rows_out', 0):,}, dead letters: {dead}")
     if (allowed := insisted(snapshot.storage)) is not None:
         say(f"allowed to grow for ever ({', '.join(allowed['operators'])}): {allowed['reason']}")
 
 
-def _waiting(units: Sequence[Unit]) -> list[str]:
+def _waiting(units: Sequence[ShownUnit]) -> list[str]:
     """On narrow terminals what units wait for, a line for each thing."""
     places: dict[tuple[str, str], list[str]] = {}
     for u in units:

@@ -21,6 +21,7 @@ from penstock.engine.query import Queries
 from penstock.engine.run import Run
 from penstock.engine.tally import since
 from penstock.engine.terminal import json_safe, say
+from penstock.pattern.types import value_to_json
 from penstock.portal.live import View, plain_line, short_time
 from penstock_command import INTERRUPTED
 
@@ -72,7 +73,7 @@ class Interrupt:
 
 
 @dataclass
-class Watch:
+class ForegroundRun:
     """One run in the foreground."""
 
     title: str
@@ -205,5 +206,19 @@ class Watch:
 
 
 def say_json(body: Mapping[str, Any]) -> None:
-    """One object on one line of stdout, at once."""
-    print(json_safe(json.dumps(body, default=str, ensure_ascii=False)), flush=True)
+    """One object on one line of stdout, at once.
+
+    >>> say_json({"mean": float("nan"), "within": [1.5, float("-inf")]})
+    {"mean": "nan", "within": [1.5, "-inf"]}
+    """
+    text = json.dumps(_finite(body), default=str, ensure_ascii=False, allow_nan=False)
+    print(json_safe(text), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    """A value in which numbers that JSON cannot write are texts: few readers take a bare NaN or Infinity."""
+    if isinstance(value, Mapping):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value_to_json(value) if isinstance(value, float) else value

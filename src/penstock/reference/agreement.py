@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable
 from itertools import product
 
 from penstock.pattern.pattern import Pattern
-from penstock.reference.promises import tells
 
 
 class Agreement:
@@ -31,21 +30,20 @@ class Agreement:
 
     def give(self, party: Hashable, pattern: Pattern) -> list[Pattern]:
         """Take one party's punctuation; return what is agreed now and was not before, the widest only."""
-        if any(tells(known, pattern) for known in self.given[party]):
+        if any(known.contains(pattern) for known in self.given[party]):
             return []
-        self.given[party] = [p for p in self.given[party] if not tells(pattern, p)] + [pattern]
+        self.given[party] = [p for p in self.given[party] if not pattern.contains(p)] + [pattern]
         others = [patterns for other, patterns in self.given.items() if other != party]
         found: list[Pattern] = []
         for combination in product(*others):
             common = pattern
             for each in combination:
                 common = common.intersect(each)
-            covered = any(tells(known, common) for known in [*self.agreed, *found])
+            covered = any(known.contains(common) for known in [*self.agreed, *found])
             if not common.is_empty and not covered:
-                found = [p for p in found if not tells(common, p)] + [common]
-        self.agreed = [p for p in self.agreed if not any(tells(f, p) for f in found)] + found
-        # Behind the end nothing more could be said.
-        return sorted(found, key=lambda p: not p.restricted)
+                found = [p for p in found if not common.contains(p)] + [common]
+        self.agreed = [p for p in self.agreed if not any(f.contains(p) for f in found)] + found
+        return found
 
     def pending(self) -> list[tuple[Hashable, Pattern]]:
         """What some party has given that is not agreed yet."""
@@ -53,5 +51,5 @@ class Agreement:
             (party, pattern)
             for party, patterns in self.given.items()
             for pattern in patterns
-            if not any(tells(known, pattern) for known in self.agreed)
+            if not any(known.contains(pattern) for known in self.agreed)
         ]

@@ -20,7 +20,7 @@ from penstock.plan.window import TimeWindow
 from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.failure import FAILURES
 from penstock.reference.item import Event, Item, Punctuate
-from penstock.reference.running import Arriving, ByEpoch, Ending, Failing, Rejecting, Running
+from penstock.reference.running import Arriving, ByEpoch, NotesFailures, Rejecting, Running
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
 #: partition it comes from.
@@ -127,12 +127,8 @@ class Run:
         #: Events, pairs and groups on which an expression has failed.
         self.failed: list[DeadLetter] = []
         for node_id, running in self.running.items():
-            if isinstance(running, Failing):
+            if isinstance(running, NotesFailures):
                 running.on_failure = partial(self._note, node_id)
-        self.ended: set[str] = set()
-        self.ending = {i: r for i, r in self.running.items() if isinstance(r, Ending)}
-        for node_id, ending in self.ending.items():
-            ending.is_over = partial(self._is_over, node_id)
         self.by_epoch = {i: r for i, r in self.running.items() if isinstance(r, ByEpoch)}
         self.rejecting: list[Arriving | Rejecting] = [*self.sources.values()]
         self.rejecting += [r for r in self.running.values() if isinstance(r, Rejecting)]
@@ -163,9 +159,6 @@ class Run:
             source = self.sources[node_id]
             if last and (self.ends or any(isinstance(p, EndOfSource) for p in source.declared.promises)):
                 yield from self._send(node_id, None, source.end())
-        for node_id, ending in self.ending.items() if last else ():
-            if said := tuple(ending.end()):
-                yield from self._send(node_id, None, said)
         for node_id, timed in self.by_epoch.items():
             if said := tuple(timed.epoch_over()):
                 yield from self._send(node_id, None, said)
@@ -196,8 +189,6 @@ class Run:
         """Write down a step and hand what came out of it to all consumers, item by item."""
         out = tuple(emitted)
         self.streams[node_id] += out
-        if node_id in self.sources and any(isinstance(i, Punctuate) and not i.pattern.restricted for i in out):
-            self.ended.add(node_id)
         node = self.plan[node_id]
         state = tuple(self.running[node_id].state()) if self.traced and node_id in self.running else ()
         note = getattr(self.running.get(node_id), "note", "")
@@ -236,14 +227,6 @@ class Run:
 
     def _note(self, operator_id: str, row: Mapping[str, Any], why: str) -> None:
         self.failed.append(DeadLetter(operator_id, 0, row, why, None, "failed"))
-
-    def _is_over(self, node_id: str) -> bool:
-        """Whether the sources that an operator reads from have ended, or one that stops behind them has."""
-        if node_id in self.sources:
-            return node_id in self.ended
-        if getattr(self.running.get(node_id), "over", False):
-            return True
-        return all(self._is_over(i) for i in self.plan[node_id].inputs)
 
     def _consumers(self, node_id: str) -> list[tuple[str, int]]:
         """Who reads an operator's output; a fused Bucket's input is read by its aggregates."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.pattern.gap import BEHIND_ALL
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction
 from penstock.pattern.schema import Schema
@@ -33,7 +32,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Stretch:
     """The values between two cuts, none of which is null."""
 
     low: tuple[int, Any, int]
@@ -75,17 +74,14 @@ class Promises:
             return []
         fresh = [pattern]
         for attribute in self.domains:
-            # Earlier ones for some values too: a new one for all of them may be what was missing.
-            some = [*fresh, *self.patterns]
-            fresh = widest([*fresh, *(w for p in some for w in self._for_every_value(attribute, p, fresh))])
+            fresh = widest([*fresh, *(w for p in fresh for w in self._for_every_value(attribute, p, fresh))])
         fresh = [p for p in fresh if not self.covers(p)]
         self.patterns = widest([*self.patterns, *fresh])
-        # Behind the end nothing more could be said.
-        return sorted(fresh, key=lambda p: not p.restricted)
+        return fresh
 
     def covers(self, pattern: Pattern) -> bool:
         """Whether one punctuation alone says as much."""
-        return any(tells(known, pattern) for known in self.patterns)
+        return any(known.contains(pattern) for known in self.patterns)
 
     def could_come(self, wanted: Wanted) -> bool:
         """Whether an event with these values is possible that matches no punctuation."""
@@ -105,7 +101,7 @@ class Promises:
 
     def _pieces(
         self, name: str, conditions: Sequence[Value | Restriction], patterns: Iterable[Pattern]
-    ) -> Sequence[Value | Piece]:
+    ) -> Sequence[Value | Stretch]:
         """Values of one attribute, such that each punctuation matches all of a piece or nothing of it."""
         exact = [c for c in conditions if isinstance(c, Value)]
         ranges = [c for c in conditions if isinstance(c, Restriction)]
@@ -121,10 +117,10 @@ class Promises:
             common = common.intersect(each)
         kind = self.schema.type_of(name)
         cuts = sorted({cut for p in patterns if p[name] is not ANY for ends in p[name].extent(kind) for cut in ends})
-        pieces: list[Value | Piece] = []
+        pieces: list[Value | Stretch] = []
         for low, high in common.extent(kind):
             inside = [low, *(c for c in cuts if low < c < high), high]
-            pieces += [Piece(a, b) for a, b in pairwise(inside)]
+            pieces += [Stretch(a, b) for a, b in pairwise(inside)]
         return pieces
 
     def _for_every_value(self, attribute: str, pattern: Pattern, fresh: list[Pattern]) -> list[Pattern]:
@@ -140,34 +136,12 @@ class Promises:
 
 
 def widest(patterns: Iterable[Pattern]) -> list[Pattern]:
-    """Those that are not empty and of which no other tells all."""
+    """Those that are not empty nor contained in another."""
     kept: list[Pattern] = []
     for pattern in patterns:
-        if not pattern.is_empty and not any(tells(k, pattern) for k in kept):
-            kept = [k for k in kept if not tells(pattern, k)] + [pattern]
+        if not pattern.is_empty and not any(k.contains(pattern) for k in kept):
+            kept = [k for k in kept if not pattern.contains(k)] + [pattern]
     return kept
-
-
-def tells(pattern: Pattern, other: Pattern) -> bool:
-    """Whether one punctuation tells all that another does: what cannot come, and how far time has come.
-
-    `< 5` tells how far: time has come to 5. `*` does not, though it contains `< 5`.
-
-    >>> schema = Schema.parse("hour int", time="hour")
-    >>> everything, five, seven = (Pattern.parse(text, schema) for text in ("[*]", "[< 5]", "[< 7]"))
-    >>> tells(seven, five), tells(everything, five)
-    (True, False)
-    """
-    return pattern.contains(other) and _reach(pattern) == _reach(other)
-
-
-def _reach(pattern: Pattern) -> list[bool]:
-    return [has_end(pattern[name]) for name in pattern.schema.times]
-
-
-def has_end(restriction: Restriction) -> bool:
-    """Whether a restriction on time speaks of times up to an end."""
-    return not restriction.extent() or restriction.extent()[-1][1] < BEHIND_ALL
 
 
 def _without(pattern: Pattern, attribute: str) -> Pattern:

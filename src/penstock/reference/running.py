@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.pattern.pattern import Pattern
@@ -24,7 +24,7 @@ class Running(Protocol):
 
 
 @runtime_checkable
-class Failing(Protocol):
+class NotesFailures(Protocol):
     """One that notes on what an expression has failed, where that is not the event it was given."""
 
     on_failure: Note
@@ -37,17 +37,6 @@ class ByEpoch(Protocol):
     def epoch_ends(self) -> None: ...
 
     def epoch_over(self) -> Iterable[Item]: ...
-
-
-@runtime_checkable
-class Ending(Protocol):
-    """One that must know whether its input is over, or whether nothing can come for another reason."""
-
-    is_over: Callable[[], bool]
-
-    def end(self) -> list[Item]:
-        """The last word, if it is due and was not said yet."""
-        ...
 
 
 @runtime_checkable

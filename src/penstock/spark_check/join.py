@@ -17,10 +17,10 @@ from penstock.spark_check.plan import (
     Column,
     Constant,
     Expression,
-    Join,
     Less,
-    Node,
     Opaque,
+    SparkJoin,
+    SparkNode,
     Sum,
     Through,
     stream_of,
@@ -28,7 +28,7 @@ from penstock.spark_check.plan import (
 )
 
 
-def join_name(node: Join) -> str:
+def join_name(node: SparkJoin) -> str:
     def pair(left: Expression, right: Expression) -> str:
         return str(left) if str(left) == str(right) else f"{left} = {right}"
 
@@ -37,7 +37,7 @@ def join_name(node: Join) -> str:
     return "join on " + (" AND ".join(filter(None, (keys, ranges))) or "nothing")
 
 
-def judge_join(node: Join) -> tuple[Finding, list[Fix]]:
+def judge_join(node: SparkJoin) -> tuple[Finding, list[Fix]]:
     left, right = node.inputs
     names = _sides(left, right)
     operator, detail = join_name(node), f"{node.how}, {names[0]} with {names[1]}"
@@ -67,7 +67,7 @@ def judge_join(node: Join) -> tuple[Finding, list[Fix]]:
     return Finding(operator, detail, state, output, tuple(why), needs, never), fixes
 
 
-def _sides(left: Node, right: Node) -> tuple[str, str]:
+def _sides(left: SparkNode, right: SparkNode) -> tuple[str, str]:
     names = (stream_of(left), stream_of(right))
     return names if names[0] != names[1] else (f"{names[0]} (left)", f"{names[1]} (right)")
 
@@ -82,7 +82,7 @@ def terms(expression: Expression, sign: int = 1) -> list[tuple[int, Column | Con
     return None if any(f is None for f in found) else [t for f in found if f is not None for t in f]
 
 
-def _solved(less: Less, side: Node, other: Node) -> tuple[Column, Column, int | None] | None:
+def _solved(less: Less, side: SparkNode, other: SparkNode) -> tuple[Column, Column, int | None] | None:
     """`(t, w, c)` if the conjunct says `t > w + c` for a column t of the side and a watermarked w of the other."""
     low, high = terms(less.less), terms(less.more, -1)
     if low is None or high is None:
@@ -101,12 +101,12 @@ def _solved(less: Less, side: Node, other: Node) -> tuple[Column, Column, int | 
     return (own, their, shift) if their.delay is not None else None
 
 
-def _expires(ranges: tuple[Less, ...], side: Node, other: Node) -> bool:
+def _expires(ranges: tuple[Less, ...], side: SparkNode, other: SparkNode) -> bool:
     # Spark compares the watermarked column of this side's rows with what the other side's watermark leaves possible.
     return any(c.delay is not None for c in side.columns) and any(_solved(r, side, other) for r in ranges)
 
 
-def band_of(node: Join) -> Band | None:
+def band_of(node: SparkJoin) -> Band | None:
     """The tightest bounds that the time ranges of a join give; None if they bound neither side."""
     left, right = node.inputs
     low = [s for s in (_solved(r, right, left) for r in node.ranges) if s is not None]
@@ -118,7 +118,7 @@ def band_of(node: Join) -> Band | None:
     return Band(times[0].name, times[1].name, max(lows, default=None), min(highs, default=None))
 
 
-def _reason(node: Join, which: int, names: tuple[str, str]) -> str:
+def _reason(node: SparkJoin, which: int, names: tuple[str, str]) -> str:
     for one in (which, 1 - which):
         time = time_of(node, one)
         if time.missing:
@@ -144,7 +144,7 @@ def _parts(less: Less) -> Iterator[Expression]:
 
 
 def _join_needs(
-    node: Join, operator: str, names: tuple[str, str], held: list[bool]
+    node: SparkJoin, operator: str, names: tuple[str, str], held: list[bool]
 ) -> tuple[tuple[str, ...], list[Fix]]:
     times = [time_of(node, 0), time_of(node, 1)]
     fixes = [
@@ -174,7 +174,7 @@ def _join_needs(
     return tuple(needs), fixes
 
 
-def _would(node: Join, which: int) -> bool:
+def _would(node: SparkJoin, which: int) -> bool:
     """Whether a range would bound that side once both sides have a watermark: on the one they have, else on any."""
     known = {
         c.id for i, n in enumerate(node.inputs) for c in n.columns if c.delay is not None or time_of(node, i).missing
@@ -187,7 +187,7 @@ def _would(node: Join, which: int) -> bool:
             return Column(e.id, e.name, e.type, 0)
         return e
 
-    def marked(input: Node) -> Node:
+    def marked(input: SparkNode) -> SparkNode:
         return Through(tuple(c for c in map(mark, input.columns) if isinstance(c, Column)))
 
     ranges = tuple(Less(mark(r.less), mark(r.more), r.strict) for r in node.ranges)

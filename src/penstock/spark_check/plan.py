@@ -76,14 +76,14 @@ class Less:
 
 
 @dataclass(frozen=True)
-class Node:
+class SparkNode:
     """An operator of the plan: its output columns and its inputs.
 
     `seen` are the columns of each input as the user sees them, before unused ones were cut away; empty: the same.
     """
 
     columns: tuple[Column, ...] = ()
-    inputs: tuple[Node, ...] = ()
+    inputs: tuple[SparkNode, ...] = ()
     seen: tuple[tuple[Column, ...], ...] = field(default=(), kw_only=True)
 
     @property
@@ -92,12 +92,12 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Source(Node):
+class SparkSource(SparkNode):
     name: str = field(kw_only=True)
 
 
 @dataclass(frozen=True)
-class Static(Node):
+class Static(SparkNode):
     """A table: whatever has no streaming source below it."""
 
     @property
@@ -106,23 +106,23 @@ class Static(Node):
 
 
 @dataclass(frozen=True)
-class Through(Node):
+class Through(SparkNode):
     """Projection, filter, sort and whatever else keeps no state."""
 
 
 @dataclass(frozen=True)
-class Watermark(Node):
+class Watermark(SparkNode):
     column: Column = field(kw_only=True)
     delay: str = field(kw_only=True)
 
 
 @dataclass(frozen=True)
-class Union(Node):
+class SparkUnion(SparkNode):
     pass
 
 
 @dataclass(frozen=True)
-class Aggregate(Node):
+class SparkAggregate(SparkNode):
     """`distinct`: written as SELECT DISTINCT, which Spark runs as a grouping by all columns.
 
     `hoards` names an aggregate that keeps every value of its group, such as collect_list.
@@ -134,20 +134,20 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True)
-class Deduplicate(Node):
+class Deduplicate(SparkNode):
     keys: tuple[Column, ...] = field(kw_only=True)
     within_watermark: bool = False
 
 
 @dataclass(frozen=True)
-class Join(Node):
+class SparkJoin(SparkNode):
     how: str = field(kw_only=True)
     keys: tuple[tuple[Expression, Expression], ...] = field(kw_only=True)
     ranges: tuple[Less, ...] = ()
 
 
 @dataclass(frozen=True)
-class Custom(Node):
+class Custom(SparkNode):
     """State kept by a function of the user. `timed` says whether the call asks for timeouts, timers or TTL at all."""
 
     call: str = field(kw_only=True)
@@ -157,13 +157,13 @@ class Custom(Node):
 
 
 @dataclass(frozen=True)
-class Limit(Node):
+class SparkLimit(SparkNode):
     rows: str = field(kw_only=True)
 
 
-def walk(plan: Node) -> Iterator[Node]:
+def walk(plan: SparkNode) -> Iterator[SparkNode]:
     """All nodes, inputs before what reads them. No recursion: plans that programs write can be deep."""
-    stack: list[tuple[Node, bool]] = [(plan, False)]
+    stack: list[tuple[SparkNode, bool]] = [(plan, False)]
     while stack:
         node, done = stack.pop()
         if done:
@@ -173,16 +173,16 @@ def walk(plan: Node) -> Iterator[Node]:
             stack += [(i, False) for i in reversed(node.inputs)]
 
 
-def scheme_of(node: Node) -> Scheme:
+def scheme_of(node: SparkNode) -> Scheme:
     """A watermark is a `+` on its column, one template each."""
     names = tuple(c.name for c in node.columns)
     marked = [i for i, c in enumerate(node.columns) if c.delay is not None]
     return Scheme.of(*(Template(names, tuple("+" if i == m else "-" for i in range(len(names)))) for m in marked))
 
 
-def stream_of(node: Node) -> str:
+def stream_of(node: SparkNode) -> str:
     """The sources below, by name."""
-    return " and ".join(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Source))) or "the stream"
+    return " and ".join(dict.fromkeys(n.name for n in walk(node) if isinstance(n, SparkSource))) or "the stream"
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class EventTime:
         return self.reach == "none"
 
 
-def time_of(node: Node, which: int = 0) -> EventTime:
+def time_of(node: SparkNode, which: int = 0) -> EventTime:
     """The event time of an input. "lost": there is a watermark below, but not on any column that gets here."""
     input = node.inputs[which]
     columns = node.seen[which] if node.seen else input.columns
@@ -208,5 +208,5 @@ def time_of(node: Node, which: int = 0) -> EventTime:
     if below:
         return EventTime(below[0].name, "lost")
     known = [c for c in columns if c.type in TIMES]
-    known += [c for n in walk(input) if isinstance(n, Source) for c in n.columns if c.type in TIMES]
+    known += [c for n in walk(input) if isinstance(n, SparkSource) for c in n.columns if c.type in TIMES]
     return EventTime(known[0].name if known else _UNKNOWN_TIME, "none")

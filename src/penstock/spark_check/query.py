@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any, get_args
 from penstock.contract.report import Report
 from penstock.errors import UserError
 from penstock.spark_check.plan import (
-    Aggregate,
     Column,
     Constant,
     Custom,
     Deduplicate,
     Expression,
-    Join,
     Less,
-    Limit,
-    Node,
     Opaque,
-    Source,
+    SparkAggregate,
+    SparkJoin,
+    SparkLimit,
+    SparkNode,
+    SparkSource,
+    SparkUnion,
     Static,
     Sum,
     Through,
-    Union,
     Watermark,
 )
 from penstock.spark_check.rules import Mode, analyse
@@ -124,12 +124,12 @@ class _Reader:
                 if len(sources) == 1:
                     self.aliases.setdefault(sources[0].output().head().exprId().id(), plan.identifier().name())
 
-    def read(self, optimized: Any) -> Node:
+    def read(self, optimized: Any) -> SparkNode:
         plans = list(_post_order(optimized))
         # Spark moves no operator with state past another, so they can be told apart by their order.
         seen = iter(self.seen if [k for k, _ in self.seen] == [k for p in plans if (k := _stateful(p))] else [])
         derived = _derived(plans)
-        stack: list[Node] = []
+        stack: list[SparkNode] = []
         for plan in plans:
             if not plan.isStreaming():
                 stack.append(Static(_columns(plan)))
@@ -141,28 +141,28 @@ class _Reader:
             stack.append(replace(node, seen=next(seen, ("", ()))[1]) if _stateful(plan) else node)
         return stack.pop()
 
-    def _node(self, plan: Any, inputs: tuple[Node, ...], derived: dict[int, str]) -> Node:
+    def _node(self, plan: Any, inputs: tuple[SparkNode, ...], derived: dict[int, str]) -> SparkNode:
         kind, columns = _kind(plan), _columns(plan)
         match kind:
             case _ if not inputs:
                 alias = self.aliases.get(columns[0].id) if columns else None
-                return Source(columns, name=alias or (plan.sourceName() if _is_source(plan) else plan.nodeName()))
+                return SparkSource(columns, name=alias or (plan.sourceName() if _is_source(plan) else plan.nodeName()))
             case "EventTimeWatermark":
                 return Watermark(columns, inputs, column=_column(plan.eventTime()), delay=plan.delay().toString())
             case "Union":
-                return Union(columns, inputs)
+                return SparkUnion(columns, inputs)
             case "Aggregate":
                 keys = tuple(_key(k, derived) for k in _each(plan.groupingExpressions()))
                 bare = all(_kind(e) == "AttributeReference" for e in _each(plan.aggregateExpressions()))
                 hoards = next((h for e in _each(plan.aggregateExpressions()) if (h := _hoards(e))), None)
-                return Aggregate(columns, inputs, keys=keys, distinct=self.distinct and bare, hoards=hoards)
+                return SparkAggregate(columns, inputs, keys=keys, distinct=self.distinct and bare, hoards=hoards)
             case "Deduplicate" | "DeduplicateWithinWatermark":
                 names = tuple(_column(k) for k in _each(plan.keys()))
                 return Deduplicate(columns, inputs, keys=names, within_watermark=kind != "Deduplicate")
             case "Join":
                 return _join(plan, columns, inputs, derived)
             case "GlobalLimit":
-                return Limit(columns, inputs, rows=plan.limitExpr().sql())
+                return SparkLimit(columns, inputs, rows=plan.limitExpr().sql())
             case "FlatMapGroupsWithState" | "FlatMapGroupsInPandasWithState":
                 return _custom(plan, columns, inputs, plan.timeout().toString(), "NoTimeout")
             case "TransformWithState" | "TransformWithStateInPySpark":
@@ -191,7 +191,7 @@ def _derived(plans: list[Any]) -> dict[int, str]:
     return made
 
 
-def _custom(plan: Any, columns: tuple[Column, ...], inputs: tuple[Node, ...], setting: str, none: str) -> Custom:
+def _custom(plan: Any, columns: tuple[Column, ...], inputs: tuple[SparkNode, ...], setting: str, none: str) -> Custom:
     kind = _kind(plan)
     if kind == "TransformWithStateInPySpark":
         keys = inputs[0].columns[: plan.groupingAttributesLen()]
@@ -204,7 +204,7 @@ def _custom(plan: Any, columns: tuple[Column, ...], inputs: tuple[Node, ...], se
     return Custom(columns, inputs, call=call, keys=keys, timed=setting != none, setting=setting)
 
 
-def _join(plan: Any, columns: tuple[Column, ...], inputs: tuple[Node, ...], derived: dict[int, str]) -> Join:
+def _join(plan: Any, columns: tuple[Column, ...], inputs: tuple[SparkNode, ...], derived: dict[int, str]) -> SparkJoin:
     left, right = ({c.id for c in i.columns} for i in inputs)
     keys: list[tuple[Expression, Expression]] = []
     ranges: list[Less] = []
@@ -231,7 +231,7 @@ def _join(plan: Any, columns: tuple[Column, ...], inputs: tuple[Node, ...], deri
             low, middle, high = _sum(one.lower(), derived), _sum(one.input(), derived), _sum(one.upper(), derived)
             ranges += [Less(low, middle), Less(middle, high)]
     how = plan.joinType().toString()
-    return Join(columns, inputs, how=_HOW.get(how, how), keys=tuple(keys), ranges=tuple(ranges))
+    return SparkJoin(columns, inputs, how=_HOW.get(how, how), keys=tuple(keys), ranges=tuple(ranges))
 
 
 def _sum(expression: Any, derived: dict[int, str]) -> Expression:

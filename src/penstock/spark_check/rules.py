@@ -15,16 +15,16 @@ from typing import Literal
 from penstock.contract.report import Finding, Fix, Output, Report
 from penstock.spark_check.join import join_name, judge_join
 from penstock.spark_check.plan import (
-    Aggregate,
     Column,
     Custom,
     Deduplicate,
     Expression,
-    Join,
-    Limit,
-    Node,
-    Source,
-    Union,
+    SparkAggregate,
+    SparkJoin,
+    SparkLimit,
+    SparkNode,
+    SparkSource,
+    SparkUnion,
     Watermark,
     scheme_of,
     stream_of,
@@ -62,11 +62,11 @@ def _verdict(found: Finding) -> str:
     return "state grows for ever" if found.state == "unbounded" else "no results"
 
 
-def analyse(plan: Node, mode: Mode = "append", refused: str | None = None) -> SparkReport:
+def analyse(plan: SparkNode, mode: Mode = "append", refused: str | None = None) -> SparkReport:
     """The verdict on every operator that keeps state, sources first. `refused` is Spark's reason not to start it.
 
     >>> ts, k = Column(1, "ts", "timestamp", delay=600_000), Column(2, "k", "int")
-    >>> clicks = Watermark((ts, k), (Source((ts, k), name="clicks"),), column=ts, delay="10 minutes")
+    >>> clicks = Watermark((ts, k), (SparkSource((ts, k), name="clicks"),), column=ts, delay="10 minutes")
     >>> print(analyse(Deduplicate((ts, k), (clicks,), keys=(k,))))
     unsafe: dropDuplicates(["k"]): state grows for ever
     <BLANKLINE>
@@ -92,7 +92,7 @@ def analyse(plan: Node, mode: Mode = "append", refused: str | None = None) -> Sp
         if found is not None:
             times = sum(e == found.operator or e.startswith(f"{found.operator} (") for e in edges)
             edges[f"{found.operator} ({times + 1})" if times else found.operator] = scheme_of(node).words
-        elif isinstance(node, Source | Watermark):
+        elif isinstance(node, SparkSource | Watermark):
             edges[stream_of(node)] = scheme_of(node).words
     if refused is not None:
         why = f"Spark refuses to run this query: {refused}"
@@ -100,31 +100,31 @@ def analyse(plan: Node, mode: Mode = "append", refused: str | None = None) -> Sp
     return SparkReport(tuple(findings), edges, tuple(dict.fromkeys(fixes)))
 
 
-def _judge(node: Node, mode: Mode) -> tuple[Finding | None, list[Fix]]:
+def _judge(node: SparkNode, mode: Mode) -> tuple[Finding | None, list[Fix]]:
     if not node.streaming:
         return None, []
     match node:
-        case Aggregate():
+        case SparkAggregate():
             return _aggregate(node, mode)
         case Deduplicate():
             return _deduplicate(node)
-        case Join() if all(i.streaming for i in node.inputs):
+        case SparkJoin() if all(i.streaming for i in node.inputs):
             return judge_join(node)
-        case Join():
+        case SparkJoin():
             return Finding(join_name(node), "with a table", "none", "at once", ("a table needs no state",)), []
         case Custom():
             return _custom(node), []
-        case Union():
+        case SparkUnion():
             return _union(node)
         case Watermark():
             return _redefined(node), []
-        case Limit():
+        case SparkLimit():
             why = ("Spark only counts the rows",)
             return Finding(f"limit({node.rows})", f"on {stream_of(node)}", "constant", "at once", why), []
     return None, []
 
 
-def _aggregate(node: Aggregate, mode: Mode) -> tuple[Finding, list[Fix]]:
+def _aggregate(node: SparkAggregate, mode: Mode) -> tuple[Finding, list[Fix]]:
     names = ", ".join(map(str, node.keys))
     operator = f"SELECT DISTINCT {names}" if node.distinct else f"groupBy({names})"
     detail = f"on {stream_of(node)}, outputMode({mode})"
@@ -156,7 +156,7 @@ def _aggregate(node: Aggregate, mode: Mode) -> tuple[Finding, list[Fix]]:
     return Finding(operator, detail, "unbounded", output, (why, few), (needs,)), fixes
 
 
-def _group_advice(node: Aggregate, operator: str) -> tuple[str, str, list[Fix]]:
+def _group_advice(node: SparkAggregate, operator: str) -> tuple[str, str, list[Fix]]:
     """What became of the watermark, what to add, and where."""
     time = time_of(node)
     window = time.name if _windowed(time.name, node) else f'window("{time.name}", "1 hour")'
@@ -178,13 +178,13 @@ def _group_advice(node: Aggregate, operator: str) -> tuple[str, str, list[Fix]]:
     return lost, f"select {time.name} along to here, and {window} among the keys", []
 
 
-def _windowed(name: str, node: Node) -> bool:
+def _windowed(name: str, node: SparkNode) -> bool:
     columns = node.seen[0] if node.seen else node.inputs[0].columns
     return any(c.name == name and c.type.startswith(_WINDOW) for c in columns)
 
 
-def _united(node: Node) -> bool:
-    return any(isinstance(n, Union) for n in walk(node))
+def _united(node: SparkNode) -> bool:
+    return any(isinstance(n, SparkUnion) for n in walk(node))
 
 
 def _deduplicate(node: Deduplicate) -> tuple[Finding, list[Fix]]:
@@ -217,12 +217,12 @@ def _deduplicate(node: Deduplicate) -> tuple[Finding, list[Fix]]:
     return Finding(operator, detail, "unbounded", output, (why,), (needs,)), [Fix(stream_of(node), fix, (operator,))]
 
 
-def _crowded(node: Node, found: Finding | None) -> Finding | None:
+def _crowded(node: SparkNode, found: Finding | None) -> Finding | None:
     """Spark stops a query in which an operator with state gets two columns with watermarks from one input."""
     inputs: list[Iterable[Expression]] = []
-    if isinstance(node, Aggregate):
+    if isinstance(node, SparkAggregate):
         inputs = [node.keys]  # The rest of the input does not get past the partial aggregates.
-    elif isinstance(node, Deduplicate) or (isinstance(node, Join) and all(i.streaming for i in node.inputs)):
+    elif isinstance(node, Deduplicate) or (isinstance(node, SparkJoin) and all(i.streaming for i in node.inputs)):
         inputs = [i.columns for i in node.inputs]
     for columns in inputs:
         names = {c.id: c.name for c in columns if isinstance(c, Column) and c.delay is not None}
@@ -262,7 +262,7 @@ def _custom(node: Custom) -> Finding:
     return Finding(operator, detail, "unbounded", "at once", (why,), (needs,))
 
 
-def _union(node: Union) -> tuple[Finding | None, list[Fix]]:
+def _union(node: SparkUnion) -> tuple[Finding | None, list[Fix]]:
     bare = [i for i, n in enumerate(node.inputs) if time_of(node, i).missing]
     if not bare or len(bare) == len(node.inputs):
         return None, []

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from penstock.pattern.types import TIMESTAMP
+from penstock.sql.connection import fails
 from penstock.sql.term import (
     BIG,
     BINARY,
@@ -60,14 +61,26 @@ _PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 
 
 def cast(term: Term, t: pa.DataType) -> Term:
-    """A term as a value of another type.
+    """A term as a value of another type; a literal that is no such value is refused, as Spark refuses it.
 
+    >>> cast(Term("'x'", STRING, "x"), pa.int32())
+    Traceback (most recent call last):
+    penstock.sql.term.Unfit: 'x' is not of type int
     >>> cast(Term('"x"', DOUBLE), pa.int32()).sql
     'CAST(TRUNC("x") AS INTEGER)'
     >>> cast(Term('"d"', DATE), pa.int32())
     Traceback (most recent call last):
     penstock.sql.term.Unfit: a date cannot be cast to int
     """
+    made = _cast(term, t)
+    if isinstance(term.value, str) and fails(made):
+        raise Unfit(
+            f"'{term.value}' is not of type {shown(t)}", "it would fail whenever it is asked for; try_cast gives null"
+        )
+    return made
+
+
+def _cast(term: Term, t: pa.DataType) -> Term:
     s = term.type
     if s == t:
         return term
@@ -126,12 +139,25 @@ def _number(term: Term, t: pa.DataType) -> Term:
     if s in (FLOAT, DOUBLE):
         wide = term.sql if s == DOUBLE else f"CAST({term.sql} AS DOUBLE)"
         # What is not finite becomes null, in Spark too.
-        return fill(
-            f"CASE WHEN isfinite({{0}}) THEN CAST(CAST({{0}} AS VARCHAR) AS {target}) END", Term(wide, DOUBLE), type=t
-        )
+        digits = plain_digits("CAST({0} AS VARCHAR)")
+        return fill(f"CASE WHEN isfinite({{0}}) THEN CAST({digits} AS {target}) END", Term(wide, DOUBLE), type=t)
     if is_decimal(s) and is_decimal(t) and isinstance(term.value, Decimal) and t.scale >= s.scale:
         return Term(f"CAST({term.sql} AS {target})", t, term.value, closed=True)
     return Term(f"CAST({term.sql} AS {target})", t, closed=True)
+
+
+def plain_digits(sql: str) -> str:
+    """A number in a text without its exponent: with one DuckDB makes decimals that are too large for their type."""
+    parts = f"regexp_extract({sql}, '^([+-]?)([0-9]*)[.]?([0-9]*)[eE](.*)$', ['g', 'i', 'f', 'e'])"
+    # Beyond a thousand zeros it is too large, or nothing, for any decimal.
+    shift = "greatest(-1000, least(1000, CAST(n__.e AS INTEGER)))"
+    larger = f"n__.i || left(rpad(n__.f, CAST(greatest({shift}, length(n__.f)) AS INTEGER), '0'), {shift}) || '.' || n__.f[{shift} + 1:]"
+    shifted = f"lpad(n__.i, CAST(length(n__.i) - {shift} AS INTEGER), '0')"
+    smaller = f"left({shifted}, length(n__.i)) || '.' || {shifted}[length(n__.i) + 1:] || n__.f"
+    moved = f"n__.g || '0' || CASE WHEN {shift} < 0 THEN {smaller} ELSE {larger} END"
+    return (
+        f"CASE WHEN contains(lower({sql}), 'e') THEN list_transform([{parts}], lambda n__: {moved})[1] ELSE {sql} END"
+    )
 
 
 def _count(term: Term, t: pa.DataType) -> Term:
@@ -220,8 +246,9 @@ _TO_REAL = _read(
     f" WHEN regexp_full_match({{0}}, '(?i){_SPACE}-inf(?:inity)?{_SPACE}') THEN CAST('-inf' AS {{t}})"
     " WHEN {0} IS NOT NULL THEN {bad} END"
 )
+_DIGITS = plain_digits(f"regexp_extract({{0}}, '{_NUMBER}')")
 _TO_DECIMAL = _read(
-    f"CASE WHEN regexp_full_match({{0}}, '{_SPACE}{_NUMBER}{_SPACE}') THEN CAST(regexp_extract({{0}}, '{_NUMBER}') AS {{t}})"
+    f"CASE WHEN regexp_full_match({{0}}, '{_SPACE}{_NUMBER}{_SPACE}') THEN CAST({_DIGITS} AS {{t}})"
     " WHEN {0} IS NOT NULL THEN {bad} END"
 )
 #: Spelt out: to RE2, ſ is another small S.
@@ -280,11 +307,11 @@ def try_cast(term: Term, t: pa.DataType) -> Term:
     """The same, with null where Spark's cast raises; texts that Spark reads and this does not still raise."""
     if isinstance(term.value, str) and t in (DATE, TIMESTAMP) and term.value.strip().lower().startswith(_WORDS):
         raise Unfit(f"'{term.value}' as a {shown(t)} is not available", "it would be another one each time")
-    made = cast(term, t)
+    made = _cast(term, t)
     if made is term or (t == TIMESTAMP and (term.type in INTEGERS or is_decimal(term.type))):
         # Spark has a time for every whole number and decimal; null would hide those that are too large here.
         return made
-    tried = attempted(lambda a: cast(a, t), term)
+    tried = attempted(lambda a: _cast(a, t), term)
     return (
         fill(f"CASE WHEN {odd(t)} THEN {{1}} ELSE {{2}} END", term, made, tried, type=t)
         if odd(t) and term.type == STRING

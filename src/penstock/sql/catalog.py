@@ -7,7 +7,7 @@ from functools import cache
 
 from penstock.errors import UserError, nearest
 from penstock.sql.conditions import CONDITIONS
-from penstock.sql.function import Form, Function
+from penstock.sql.function import Function, Signature
 from penstock.sql.numbers import HEX, NUMBERS
 from penstock.sql.strings import STRINGS
 from penstock.sql.term import STRING
@@ -134,7 +134,7 @@ def functions() -> Mapping[str, Function]:
     found = {f.name: f for f in (*STRINGS, *NUMBERS, *TIMES, *CONDITIONS)}
     hex_ = found["hex"]
     # Numbers first: as a text, 255 would be three characters.
-    forms = (Form(("integral",), STRING, HEX), *hex_.forms)
+    forms = (Signature(("integral",), STRING, HEX), *hex_.forms)
     found["hex"] = Function("hex", hex_.family, forms, hex_.note, ("hex(i)", "hex(l)", "hex(t)"))
     return found
 

@@ -7,6 +7,8 @@ import threading
 
 import duckdb
 
+from penstock.sql.term import Term
+
 _local = threading.local()
 #: What an expression may need beside the rows it is computed for.
 MEMORY = "1GB"
@@ -21,6 +23,20 @@ def connection() -> duckdb.DuckDBPyConnection:
         _local.owner, _local.connection = os.getpid(), _open()
     found: duckdb.DuckDBPyConnection = _local.connection
     return found
+
+
+def fails(constant: Term) -> bool:
+    """Whether a term without attributes cannot be computed, so that it would fail for every event.
+
+    >>> from penstock.sql.term import INT
+    >>> fails(Term("CAST('7' AS INTEGER)", INT)), fails(Term("CAST('x' AS INTEGER)", INT))
+    (False, True)
+    """
+    try:
+        connection().execute(f"SELECT {constant.sql}")
+    except duckdb.Error:
+        return True
+    return False
 
 
 def _open() -> duckdb.DuckDBPyConnection:

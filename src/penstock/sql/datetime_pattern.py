@@ -31,7 +31,6 @@ _COMPUTED = {
     "kk": "lpad(CAST((hour({0}) + 23) % 24 + 1 AS VARCHAR), 2, '0')",
     "K": "CAST(hour({0}) % 12 AS VARCHAR)",
     "KK": "lpad(CAST(hour({0}) % 12 AS VARCHAR), 2, '0')",
-    "F": "CAST((day({0}) - 1) % 7 + 1 AS VARCHAR)",
     "DD": "lpad(strftime({0}, '%-j'), CAST(greatest(2, length(strftime({0}, '%-j'))) AS INTEGER), '0')",
     "S": "left(strftime({0}, '%f'), 1)",
     "SS": "left(strftime({0}, '%f'), 2)",
@@ -53,7 +52,7 @@ _READS = {
     "mm": ("[0-9]{2}", "%M"), "ss": ("[0-9]{2}", "%S"),
     **{"S" * n: (f"[0-9]{{1,{n}}}", "%f") for n in range(1, 7)},
 }  # fmt: skip
-_NEVER = {"Y": "y", "w": "D", "W": "F", "u": "E", "e": "E", "c": "E"}
+_NEVER = {"Y": "y", "w": "D", "W": "d", "F": "d", "u": "E", "e": "E", "c": "E"}
 
 
 def pieces(pattern: str) -> Iterator[tuple[str, str]]:

@@ -49,7 +49,7 @@ KINDS: dict[str, tuple[pa.DataType, ...]] = {
 
 
 @dataclass(frozen=True)
-class Form:
+class Signature:
     """One way to call a function: its arguments by kind, its result, and what DuckDB computes.
 
     A kind ends in `?` if the argument may be left out, in `*` if there may be more of it, in `!` if it must be a
@@ -115,7 +115,7 @@ class Function:
 
     name: str
     family: str
-    forms: tuple[Form, ...]
+    forms: tuple[Signature, ...]
     note: str = ""
     tried: tuple[str, ...] = ()
     close: int = 0
@@ -131,7 +131,7 @@ class Function:
     def calls(self) -> list[str]:
         """How it is written, one text per form.
 
-        >>> Function("left", "strings", (Form(("string", "int"), STRING, "left({0}, {1})"),)).calls()
+        >>> Function("left", "strings", (Signature(("string", "int"), STRING, "left({0}, {1})"),)).calls()
         ['left(string, int)']
         """
         return [f"{self.name}({', '.join(_kind_text(k) for k in form.takes)})" for form in self.forms]
@@ -156,7 +156,7 @@ def function(
     close: int = 0,
 ) -> tuple[Function, ...]:
     """The rows for a function under all its names; the first is tried, the others are the same by construction."""
-    made = tuple(Form(tuple(k for k in takes.split(", ") if k), gives, make) for takes, gives, make in forms)
+    made = tuple(Signature(tuple(k for k in takes.split(", ") if k), gives, make) for takes, gives, make in forms)
     first, *others = names.split()
     return (
         Function(first, family, made, note, tried, close),

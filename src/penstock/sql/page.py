@@ -23,9 +23,9 @@ overflows, a divisor of zero). `try_cast`, `try_divide` and the other `try_` fun
 
 Every line here is compared with Spark itself by a test, on nulls, NaN, the smallest and largest numbers, leap days,
 years 1 to 9999 and texts beyond ASCII, and by `make fuzz` on random values. What is not listed is refused when the
-query is built, with what to write instead. Where a function raises although Spark would answer, its line says so; an
-event on which something raises goes to the dead letters. Aggregates have [a page of their own](aggregates.md); they are
-compared in the same way.
+query is built, with what to write instead; so is a constant that has no value, such as the text in `i = 'x'`, or
+`1 / 0`. Where a function raises although Spark would answer, its line says so; an event on which something raises goes
+to the dead letters. Aggregates have [a page of their own](aggregates.md); they are compared in the same way.
 
 This page is written from the tables in `penstock.sql`.
 """
@@ -51,7 +51,7 @@ def _line(function: Function) -> str:
     written = ", ".join(f"`{_cell(call)}`" for call in function.calls()) or f"`{_cell(function.name)}`"
     remarks = [function.note] if function.note else []
     if function.close:
-        remarks.append("the last digit may differ from Java's")
+        remarks.append(f"up to {function.close} units in the last place from Java's")
     return f"| {written} | {_cell('; '.join(remarks))} |\n"
 
 

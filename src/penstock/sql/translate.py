@@ -17,10 +17,12 @@ from penstock.sql.arithmetic import arithmetic, negative
 from penstock.sql.cast import cast, try_cast
 from penstock.sql.catalog import VOLATILE, functions, refusal
 from penstock.sql.conditions import same
+from penstock.sql.connection import fails
 from penstock.sql.fallible import can_fail
 from penstock.sql.letter_case import LOWER
 from penstock.sql.literal import computed, number, suffixed
 from penstock.sql.numbers import BITS, bit_not
+from penstock.sql.parse import written
 from penstock.sql.term import (
     BIG,
     BINARY,
@@ -35,6 +37,7 @@ from penstock.sql.term import (
     fill,
     one,
     raising,
+    shown,
     text,
 )
 from penstock.sql.times.distance import UNIT_FUNCTIONS, interval
@@ -81,22 +84,10 @@ _ALSO = {
 
 
 #: Types by name as functions: `int(x)` is `cast(x as int)`.
-_CASTS = frozenset(
-    [
-        "boolean",
-        "tinyint",
-        "smallint",
-        "int",
-        "bigint",
-        "float",
-        "double",
-        "decimal",
-        "string",
-        "binary",
-        "date",
-        "timestamp",
-    ]
-)
+_NUMBERS = ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal"]
+
+
+_CASTS = frozenset([*_NUMBERS, "boolean", "string", "binary", "date", "timestamp"])
 
 
 class Translator:
@@ -119,7 +110,10 @@ class Translator:
         if unknown := {k for k, v in node.args.items() if v and k not in _PLAIN} - _ALSO.get(kind, frozenset()):
             raise Unfit(f"'{node.sql('spark')}' ({', '.join(sorted(unknown))}) is not available")
         if kind in _ARITHMETIC:
-            return self.chain(node, kind, lambda a, b: arithmetic(_ARITHMETIC[kind], a, b))
+            made = self.chain(node, kind, lambda a, b: arithmetic(_ARITHMETIC[kind], a, b))
+            if not node.find(exp.Column, exp.Anonymous) and fails(made):
+                raise Unfit(f"'{written(node)}' has no value", "it would fail whenever it is asked for")
+            return made
         if kind in _COMPARISONS:
             self.apart(node, _COMPARISONS[kind])
             return compare.compared(_COMPARISONS[kind], self.term(node.this), self.term(node.expression))
@@ -215,18 +209,22 @@ class Translator:
 
     def cast(self, node: exp.Expr) -> Term:
         t = self.type_of(node)
-        written = node.this if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast) else None
-        if written and not written.is_string and (made := suffixed(written.name, t, self.text)):
+        if isinstance(node, exp.TryCast):
+            return computed(try_cast(self.term(node.this), t))
+        inner = node.this
+        if isinstance(inner, exp.Literal) and not inner.is_string and (made := suffixed(inner.name, t, self.text)):
             return made
-        make = try_cast if isinstance(node, exp.TryCast) else cast
-        return computed(make(self.term(node.this), t))
+        made = computed(cast(self.term(inner), t))
+        if isinstance(inner, exp.Literal | exp.Neg) and not inner.find(exp.Column, exp.Anonymous) and fails(made):
+            raise Unfit(f"'{written(inner)}' is not of type {shown(t)}", "it would fail whenever it is asked for")
+        return made
 
     def type_of(self, node: exp.Expr) -> pa.DataType:
         to = node.args["to"]
-        written = to.sql("spark").lower()
-        written = {"timestamp_ltz": "timestamp", "timestamptz": "timestamp"}.get(written, written)
+        name = to.sql("spark").lower()
+        name = {"timestamp_ltz": "timestamp", "timestamptz": "timestamp"}.get(name, name)
         try:
-            return parse_type(written)
+            return parse_type(name)
         except UserError as error:
             raise UserError(f"{self.where}: {error.args[0] if error.args else error}", hint=error.hint) from None
 

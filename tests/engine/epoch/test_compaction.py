@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from penstock.checkpoint.runs import Run, UnitKey, Units, apply, read_run
 from penstock.checkpoint.storage import Storage
 from penstock.engine.epoch.compaction import Compacted, candidates, compact, install
+from penstock.engine.epoch.compactor import Compactor
 from penstock.engine.tasks.bucket import step_bucket
+from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Keeper
 from penstock.engine.tasks.report import Report
 from penstock.engine.tasks.watch import Watch
-from penstock.kernels.stateful import Laziness
 from penstock.operators.aggregate.folding import FoldingKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.pattern.pattern import Pattern
@@ -64,10 +65,8 @@ class Model:
             buckets=1,
             pipeline=lambda: pipeline,
             purges={},
-            sweeps={},
-            preferred={},
+            told={},
             rehearsal=False,
-            laziness=Laziness(),
         )
         self.ignored: set[str] = set()
         self.units: Units = {}
@@ -185,3 +184,21 @@ def test_large_runs_are_left_alone() -> None:
     ((_, chosen),) = candidates({key: (Run("large", 10_000, 1, 0), *small)}, 8)
     assert chosen == small
     assert candidates({key: small}, 8) == []
+
+
+def test_compaction_leaves_the_other_slots_to_epochs() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def parallelize(records: list[bytes], tasks: int) -> Any:
+        asked.append((len(records), tasks))
+        return SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=list))
+
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(parallelize=parallelize))
+    compactor = Compactor(session, frozenset({"aggregate-1"}), 8)
+    for rows in (50_000, 10):
+        runs = tuple(Run(f"r{i}", rows, 1, i) for i in range(9))
+        compactor.start(Job("", b"", buckets=4), {UnitKey("aggregate-1", bucket): runs for bucket in range(4)})
+        compactor.settle()
+    compactor.close()
+    # Large units one after the other, small ones together: always in one task.
+    assert asked == [(1, 1), (4, 1)]

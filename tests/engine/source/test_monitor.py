@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.source.promises import disorder as monitor
-from penstock.engine.source.promises.disorder import Seen, Tally
+from penstock.engine.source.promises.disorder import Lateness, Seen
 
 
-def measured(values: list[int], cuts: list[int] | None = None) -> Tally:
-    seen, tally = Seen(), Tally()
+def measured(values: list[int], cuts: list[int] | None = None) -> Lateness:
+    seen, tally = Seen(), Lateness()
     for a, b in itertools.pairwise([0, *sorted(cuts or []), len(values)]):
         seen, more = seen.watch(np.array(values[a:b], np.int64))
-        tally = Tally.from_json((tally + more).to_json())
+        tally = Lateness.from_json((tally + more).to_json())
     return tally
 
 

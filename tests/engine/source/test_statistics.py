@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.source.formats.fit import convert
-from penstock.engine.source.pruning.statistics import Statistics
+from penstock.engine.source.pruning.statistics import FileStatistics
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction, at_least, at_most, between, equal, one_of
 from penstock.pattern.schema import Attribute, Schema
@@ -82,7 +82,7 @@ def test_statistics_prove_only_what_is_so(kind: str, data: st.DataObject) -> Non
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": column}), sink, row_group_size=data.draw(st.sampled_from([1, 2, 9])))
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
-    statistics = Statistics(file.metadata, schema)
+    statistics = FileStatistics(file.metadata, schema)
     whole, _ = convert(file.read().column("a"), schema.type_of("a"))
     if not (known := _nameable(whole, schema)):
         return
@@ -98,7 +98,9 @@ def test_statistics_prove_only_what_is_so(kind: str, data: st.DataObject) -> Non
         ranks = [i for i, p in enumerate(patterns) if statistics.may_match(group, p)]
         assert statistics.rank(group, patterns) == (ranks[0] if ranks else len(patterns))
         here = _nameable(fitted, schema)
-        exact = not pa.types.is_floating(held) and misfits is None and len(here) == len(fitted) > 0
+        # Of nanoseconds nothing is certain: least and greatest do not tell of values between two microseconds.
+        told = not pa.types.is_floating(held) and getattr(held, "unit", None) != "ns"
+        exact = told and misfits is None and len(here) == len(fitted) > 0
         if exact and any(
             p["a"].contains(between(min(here), max(here), True, True), schema.type_of("a")) for p in patterns
         ):
@@ -114,5 +116,5 @@ def test_a_name_that_may_mean_two_columns_proves_nothing() -> None:
         table = pa.table({name: pa.array([1], pa.int32()), other: pa.array([{"b": 2}], record)})
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink)
-        statistics = Statistics(pq.read_metadata(pa.BufferReader(sink.getvalue())), found)
+        statistics = FileStatistics(pq.read_metadata(pa.BufferReader(sink.getvalue())), found)
         assert statistics.is_certain(0, (Pattern(found, (equal(1),)),)) == certain

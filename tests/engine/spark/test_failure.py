@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from penstock.engine.spark.failure import explain_failure, is_spark_failure, worth_retrying
@@ -30,6 +32,21 @@ Driver stacktrace:
 \tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:4560)
 Caused by: java.io.IOException: error=2, No such file or directory
 \tat java.base/java.lang.ProcessImpl.forkAndExec(Native Method)
+"""
+
+#: What comes of a file `dis.py` in the folder from which a query is started.
+HIDDEN = """Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times: org.apache.spark.SparkException:
+Error from python worker:
+  Traceback (most recent call last):
+    File "<frozen runpy>", line 189, in _run_module_as_main
+    File "/opt/python3.11/inspect.py", line 143, in <module>
+      import dis
+    File "HERE/dis.py", line 1, in <module>
+      import penstock as ps
+  AttributeError: partially initialized module 'inspect' has no attribute 'cleandoc'
+PYTHONPATH was:
+  /opt/spark/python/lib/pyspark.zip:/opt/spark/python/lib/py4j-0.10.9.9-src.zip
+org.apache.spark.SparkException: EOFException occurred while reading the port number from pyspark.daemon's stdout.
 """
 
 VERSIONS = """Traceback (most recent call last):
@@ -137,3 +154,11 @@ def test_only_errors_of_spark_are_explained() -> None:
 
     assert is_spark_failure(PythonException("x")) and is_spark_failure(Py4JNetworkError("x"))
     assert not is_spark_failure(KeyError("x"))
+
+
+def test_a_file_that_hides_a_module_of_python_is_named() -> None:
+    said = str(explain_failure(RuntimeError(HIDDEN.replace("HERE", os.getcwd()))))
+    assert said.startswith("the Python of Spark's workers did not start: AttributeError: partially initialized module")
+    assert "'dis.py' has the name of a module of Python" in said
+    assert "a file in the folder you are in may have the name" in str(explain_failure(RuntimeError(HIDDEN)))
+    assert not worth_retrying(RuntimeError(HIDDEN))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.spark import pack as packing
-from penstock.engine.spark.pack import Label, pack, packed_conf, read_label
+from penstock.engine.spark.pack import ArchiveLabel, pack, packed_conf, read_label
 from penstock.engine.spark.session import settings
 from penstock.errors import UserError
 
@@ -79,7 +79,7 @@ def test_names_that_cannot_be(tmp_path: Path) -> None:
     [({"python": "3.9"}, "packed with Python 3.9"), ({"packages": {"penstock": "0.0.1"}}, "has penstock 0.0.1")],
 )
 def test_archives_of_other_versions(tmp_path: Path, changed: dict[str, object], said: str) -> None:
-    label = {**vars(Label.here({})), **changed}
+    label = {**vars(ArchiveLabel.here({})), **changed}
     text = tmp_path / "penstock-env.json"
     text.write_text(json.dumps(label))
     with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as archive:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripts import arrivals, bag, let_in, run, scripts, shown, stream
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.operators.join.operator import KINDS
 from penstock.reference.item import events, punctuations
 
@@ -54,7 +54,7 @@ def answer(how: str, lefts: list[Row], rights: list[Row], pairs: list[tuple[int,
     ]
 
 
-def sides(finite: bool) -> tuple[Stream, Stream]:
+def sides(finite: bool) -> tuple[StreamBuilder, StreamBuilder]:
     if not finite:
         return stream("l", LEFT), stream("r", RIGHT)
     return stream("l", LEFT, k=(0, 1, 2)), stream("r", RIGHT, k=(0, 1, 2), w=(0, 1, 2, 3))
@@ -77,7 +77,7 @@ def test_all_kinds_end_with_the_batch_answer(
     a, b = sides(finite)
     times = {"between": band, "times": ("t", "t")} if band is not None else {}
     declared = a.join(b, "k", how, where=where, **times).operator
-    query = Stream(replace(declared, null_safe=null_safe))  # type: ignore[call-arg]
+    query = StreamBuilder(replace(declared, null_safe=null_safe))  # type: ignore[call-arg]
     result = run(query, {"l": left, "r": right}, ends=True, punctuate_at=cut, traced=False)
     lefts, rights = let_in(result, "l"), let_in(result, "r")
     pairs = [

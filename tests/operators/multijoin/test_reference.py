@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripts import arrivals, bag, let_in, run, scripts, shown, stream
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.operators.join.operator import Taken
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.pattern.schema import Attribute, Schema
@@ -19,13 +19,13 @@ EVENT = "t int, k int, v int"
 Row = dict[str, Any]
 
 
-def multijoin(*inputs: Stream, windows: tuple[int | None, ...]) -> Stream:
+def multijoin(*inputs: StreamBuilder, windows: tuple[int | None, ...]) -> StreamBuilder:
     """All inputs on `k`, with their times and values numbered."""
     columns = [Taken("k", ((0, "k"),))]
     for i, _ in enumerate(inputs):
         columns += [Taken(f"t{i}", ((i, "t"),)), Taken(f"v{i}", ((i, "v"),))]
     attributes = tuple(Attribute(c.name, inputs[c.origins[0][0]].schema.type_of(c.origins[0][1])) for c in columns)
-    return Stream(
+    return StreamBuilder(
         MultiJoin(
             tuple(s.operator for s in inputs),
             Schema(attributes),

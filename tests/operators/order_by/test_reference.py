@@ -6,6 +6,7 @@ import math
 from typing import Any, cast
 
 import pytest
+from disorder import disorder
 from hypothesis import given
 from hypothesis import strategies as st
 from scripts import arrivals, bag, let_in, run, scripts, shown, stream
@@ -13,7 +14,6 @@ from scripts import arrivals, bag, let_in, run, scripts, shown, stream
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.order_by.punctuation import OrderBehaviour
 from penstock.pattern.pattern import Pattern
-from penstock.reference.disorder import disorder
 from penstock.reference.item import events, punctuations
 
 DISORDERED = [1, 2, 3, 5, 4, 6, 7, 9, 10, 8]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from offerings import offering
 
 import penstock as ps
 from penstock.analysis.bounds import bounds
 from penstock.analysis.check import check
-from penstock.analysis.judge import offering
 from penstock.contract.template import Scheme, Template
 
 SCHEMA = "t bigint, k bigint"

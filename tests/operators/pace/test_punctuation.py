@@ -189,10 +189,10 @@ def test_a_change_of_the_bound_is_another_query() -> None:
         (lambda a, b: a.pace(b.select("ts"), bound=1), "the streams differ"),
         (lambda a, b: a.pace("b", bound=1), "is not a stream"),
         (lambda a, b: a.instrument("never [1, *]"), "starts with 'never'"),
-        (lambda a, b: a.instrument("not [1]"), "1 restrictions for 2"),
+        (lambda a, b: a.instrument("not [1]"), "1 restriction for 2"),
         (lambda a, b: a.instrument(7), "is not feedback"),
         (lambda a, b: a.instrument("not [1, *]", every=0), "every=0"),
-        (lambda a, b: a.instrument(lambda n: f"not [{n}]", every=3), "1 restrictions for 2"),
+        (lambda a, b: a.instrument(lambda n: f"not [{n}]", every=3), "1 restriction for 2"),
         (lambda a, b: a.group_by("k").agg(n="count(*)").feedback(exploit=False), "without exploiting"),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import penstock as ps
-from penstock.analysis.forecast import forecast, releases
+from penstock.analysis.explain import coming, leaving
 from penstock.analysis.propagate import Propagation
 from penstock.errors import UserError
 from penstock.operators.aggregate.operator import Aggregate
@@ -86,12 +86,13 @@ def test_what_a_plan_says_of_them() -> None:
 def test_what_will_be_punctuated() -> None:
     timed = cars().disorder(5)
     query = timed.window(10).top(3, by="speed", per="segment")
-    assert releases(query.plan)["top-1"] == ("groups: on `window_start up to`",)
-    assert [str(f) for f in forecast(query.plan)["top-1"]] == ["window_start up to"]
-    assert releases(timed.top(3, by="speed", per="segment").plan)["top-1"] == (
-        "groups: never: nothing promises `segment`",
+    assert leaving(query.plan)["top-1"] == ("at most 3 events of each group, which leave on `window_start up to`",)
+    assert coming(query.plan)["top-1"] == ("window_start up to",)
+    assert leaving(timed.top(3, by="speed", per="segment").plan)["top-1"] == (
+        "at most 3 events of each group, which never leave: nothing promises `segment` (there arrives: ts up to)",
+        "needs cars: segment: each value",
     )
-    assert [str(f) for f in forecast(timed.limit(7).plan)["limit-1"]] == ["ts up to", "everything, at the end"]
+    assert coming(timed.limit(7).plan)["limit-1"] == ("ts up to", "everything, at the end")
 
 
 def test_domains_go_through() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.errors import FailingError
 from penstock.operators.source.operator import Source
 from penstock.operators.window import operator as operators
@@ -68,7 +68,7 @@ def test_complete_landmarks(every: int, origin: int, grain: int, given_: list[Re
 @given(window=windows, tick=st.integers(-30, 30))
 @settings(max_examples=200, deadline=None)
 def test_windows_of_an_event(window: TimeWindow, tick: int) -> None:
-    operator = Stream(Source((), Schema.parse("ts int", "ts"), name="s")).window(window).operator
+    operator = StreamBuilder(Source((), Schema.parse("ts int", "ts"), name="s")).window(window).operator
     assert isinstance(operator, operators.Bucket)
     if tick % window.granularity:
         with pytest.raises(FailingError, match="off the grid"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from penstock.pattern.pattern import Pattern
 
 if TYPE_CHECKING:
     from pyspark import RDD
+
+    from penstock.engine.spark.residents import Residents
+    from penstock.engine.tasks.resident import Shelf
 
 Places = dict[str, tuple[Pattern, ...]]
 
@@ -29,6 +33,10 @@ class Begun:
     #: What is to be dropped, place by place, without what cannot be in the files; None: all that guards say.
     to_drop: Places | None = None
     parcels: RDD[Any] | None = None
+    #: The tasks that stay, if they do its work; where its parcels wait; and how many seconds each piece of it may take.
+    residents: Residents | None = None
+    shelves: Sequence[Shelf] = ()
+    patience: float = 0.0
     reports: Future[list[Report]] | None = None
     job: Job | None = None
     assignments: list[str] = field(default_factory=list)

@@ -89,6 +89,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[Report], scanned: flo
                 saved=saved,
                 guards=driver.feedback.guards.size,
                 told=driver.feedback.told,
+                path="job" if begun.residents is None else "resident",
             )
         )
 

@@ -21,6 +21,8 @@ from penstock.kernels.stateful import Merging
 
 #: A unit is compacted when it has more runs than this.
 MANY = 8
+#: So many rows are compacted in one go, and more only if a single unit has more.
+PIECE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,29 @@ def candidates(units: Units, many: int = MANY) -> list[tuple[UnitKey, tuple[Run,
                     break
                 some.append(run)
             chosen.append((key, tuple(r for r in runs if r in some)))
+    return chosen
+
+
+def piece(units: Units, many: int = MANY, most: int = PIECE) -> list[tuple[UnitKey, tuple[Run, ...]]]:
+    """What to compact next: the units with the most runs, as far as that is quickly done.
+
+    Who is passed over gets more runs meanwhile, so the turn of a large unit comes, too.
+
+    >>> small, large = (tuple(Run(f"r{i}", n, 100, epoch=i) for i in range(9 + n // 10)) for n in (10, 30))
+    >>> units = {UnitKey("aggregate-1", 0): small, UnitKey("aggregate-1", 1): large, UnitKey("aggregate-1", 2): small}
+    >>> [str(key) for key, _ in piece(units, most=250)]
+    ['aggregate-1/1/0']
+    >>> [str(key) for key, _ in piece(units, most=500)]
+    ['aggregate-1/1/0', 'aggregate-1/0/0']
+    """
+    chosen: list[tuple[UnitKey, tuple[Run, ...]]] = []
+    left = most
+    for key, runs in sorted(candidates(units, many), key=lambda c: -len(units[c[0]])):
+        rows = sum(r.live for r in runs)
+        if chosen and rows > left:
+            break
+        chosen.append((key, runs))
+        left -= rows
     return chosen
 
 

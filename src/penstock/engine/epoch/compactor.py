@@ -1,4 +1,4 @@
-"""Compaction beside the epochs: one at a time, in a thread of its own, taken up by the commit that finds it done."""
+"""Compaction beside the epochs: piece by piece, in a thread of its own, taken up by the commit that finds it done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.runs import Run, Units
-from penstock.engine.epoch.compaction import Compacted, candidates, compact, install
+from penstock.engine.epoch.compaction import Compacted, compact, install, piece
 from penstock.engine.tasks.job import Job
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ class Compactor:
         """Begin, if there is anything to do and nothing is being done."""
         if self._working is not None or job is None:
             return
-        work = candidates({k: v for k, v in units.items() if k.operator in self.operators}, self.many)
+        work = piece({k: v for k, v in units.items() if k.operator in self.operators}, self.many)
         if work:
             self._working = self._thread.submit(self._compact, replace(job, stagings={}), work)
 
     def _compact(self, job: Job, work: Sequence[tuple[Any, Any]]) -> list[Compacted]:
         records = [pickle.dumps(w) for w in work]
-        tasks = self.spark.sparkContext.parallelize(records, min(len(records), job.buckets))
+        # In one task: epochs would wait for the slots of several, and for the last of them as long as it takes.
+        tasks = self.spark.sparkContext.parallelize(records, 1)
         return [pickle.loads(b) for b in tasks.mapPartitions(partial(compact, job)).collect()]
 
     def take(self, units: Units, closed: Mapping[str, int]) -> tuple[Units, list[Run]]:

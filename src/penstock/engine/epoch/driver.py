@@ -30,7 +30,7 @@ from penstock.engine.epoch.planning import choose
 from penstock.engine.epoch.punctuate import Standing, punctuate
 from penstock.engine.epoch.recovering import can_mend, recover, sweep
 from penstock.engine.epoch.rehearse import rehearse
-from penstock.engine.epoch.submitting import submit
+from penstock.engine.epoch.submitting import merge, submit
 from penstock.engine.epoch.violation import raise_errors
 from penstock.engine.inverted_tables import Inverted
 from penstock.engine.progress import Progress
@@ -41,6 +41,7 @@ from penstock.engine.source.listing import SourceReader, open_reader
 from penstock.engine.source.split import Split
 from penstock.engine.spark import jobs
 from penstock.engine.spark.failure import explain_failure, is_spark_failure, worth_retrying
+from penstock.engine.spark.residents import LostResidentError, lodging_of
 from penstock.engine.tables import TableKeeper
 from penstock.engine.tasks.bucket import combined
 from penstock.engine.tasks.job import Job
@@ -89,7 +90,13 @@ class Driver:
         #: Sources that get on as if they read what they skip: where streams are paced, who skips would overtake others.
         self.steady = cut_dependent(plan)
         self.buckets = 1
+        #: Asked for once: it is a question to the JVM.
+        self.parallelism = spark.sparkContext.defaultParallelism
         self.scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
+        self.merger = ThreadPoolExecutor(1, thread_name_prefix="penstock-merge")
+        self.lodging = lodging_of(spark.sparkContext)
+        #: The epoch after which one has to be a job of its own, since tasks that stay were lost over it.
+        self.plain: int | None = None
         # The others compact their own runs as they go: their marks would outrun a compaction.
         merging = frozenset(i for i, k in self.pipeline.keepers.items() if isinstance(k.kernel, Merging))
         self.compactor = Compactor(spark, merging, settings.compact_above)
@@ -116,8 +123,8 @@ class Driver:
         salt = "" if self.checkpoint.records == self.checkpoint.storage else self.checkpoint.records.base
         self.table_keeper = TableKeeper(self.tables, self.checkpoint.warnings, salt)
         self.inverted = Inverted(self.plan, self.checkpoint, self.table_keeper)
+        self.promises = {i: PromiseState(s) for i, s in self.sources.items()}
         self.propagation = Propagation(self.plan)
-        self.promises = {i: PromiseState(s, self.propagation.apart[i]) for i, s in self.sources.items()}
         #: What operators that pace let pass in the next epoch: as it stood when this one was punctuated.
         self.told: dict[str, Any] = {}
         self.closed: dict[str, int] = {}
@@ -186,6 +193,11 @@ class Driver:
                 return True
             except PenstockError:
                 raise
+            except LostResidentError:
+                # Costs no attempt: the ordinary way says better what is wrong, if it was not the task alone.
+                self.plain = self.manifest.epoch
+                self._start_over()
+                return self._try()
             except Exception as error:
                 if attempt == self.settings.attempts or not worth_retrying(error):
                     if is_spark_failure(error):
@@ -246,12 +258,16 @@ class Driver:
         # The next scan starts from what this one has established.
         self.promises, self.told = now.promises, now.propagation.told
         if begun.reports is not None:
-            if self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends:
-                self._look_ahead()
             asked = any(any(o.release) or any(o.ask) for o in now.orders.values()) or begun.job.purges
-            if levels and (begun.parcels is not None or asked):
-                merging = Merge(self.manifest.units, now.orders, self.closed)
-                merged = jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
+            to_merge = levels and (begun.parcels is not None or begun.shelves or asked)
+            merging = Merge(self.manifest.units, now.orders, self.closed)
+            ahead = self.settings.overlap and self.hurried and begun.plan.splits and not begun.plan.ends
+            # Tasks that stay do one thing after the other, and what is due comes first.
+            early = self.merger.submit(merge, self, begun, merging) if to_merge and ahead and begun.residents else None
+            if ahead:
+                self._look_ahead()
+            if to_merge:
+                merged = early.result() if early is not None else merge(self, begun, merging)
         raise_errors(self.sources, merged)
         reach("merged")
         answers = {i: [a for r in merged for a in r.answers.get(i, ())] for i in self.pipeline.keepers}
@@ -308,4 +324,5 @@ class Driver:
         """Finish what runs beside the epochs."""
         self._settle()
         self.scanner.shutdown(wait=True)
+        self.merger.shutdown(wait=True)
         self.compactor.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.checkpoint import EpochPlan
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 def choose(driver: Driver, epoch: int) -> EpochPlan | None:
     """The plan of the next epoch; None if there is nothing to do."""
-    parallelism = driver.spark.sparkContext.defaultParallelism
     splits: dict[str, list[dict[str, Any]]] = {}
     # First, because it decides what need not be read. If there is nothing to do, the next plan is under it.
     control, news = driver.feedback.freeze(epoch)
@@ -26,7 +26,7 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
         found = reader.plan(
             driver.settings.max_rows,
             driver.settings.max_bytes,
-            parallelism,
+            driver.parallelism,
             driver.bounded,
             guard=unwanted.get(node_id, ()),
             prefer=preferred.get(node_id, ()),
@@ -58,7 +58,8 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
     if before is not None and before != tables:
         unwanted, splits = driver.inverted.patterns(guards, tables), read_after_all(splits)
     driver.to_drop = {place: patterns for place, patterns in unwanted.items() if patterns}
-    return EpochPlan(epoch, splits, ends, control, driver.plan.fingerprint, partitions, tables, driver.told)
+    plan = EpochPlan(epoch, splits, ends, control, driver.plan.fingerprint, partitions, tables, driver.told)
+    return replace(plan, sinks={n.id: driver.targets[n.id].known(n.operator.detail) for n in driver.plan.sinks})
 
 
 def _says_when_over(driver: Driver, source: str) -> bool:

@@ -16,7 +16,6 @@ from penstock.kernels.fold import frontier_of, is_tickable, tick
 from penstock.kernels.stateful import Closing
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.punctuation import PunctuationSet
 from penstock.plan.orders import Orders
 
 if TYPE_CHECKING:
@@ -54,14 +53,12 @@ class Punctuated:
 
 def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report]) -> Punctuated:
     """Absorb the reports of a scan and carry the new promises through the plan."""
-    propagation = Propagation(pipeline.plan)
     states: dict[str, PromiseState] = {}
     patterns: dict[str, list[Pattern]] = {}
     ends: dict[str, list[Pattern]] = {}
     for node in pipeline.plan.sources:
         assert isinstance(node.operator, Source)
-        stored, apart = standing.promises[node.id], propagation.apart[node.id]
-        state = states[node.id] = PromiseState.from_json(node.operator, stored, apart)
+        state = states[node.id] = PromiseState.from_json(node.operator, standing.promises[node.id])
         told = [r for source, r in standing.spared if source == node.id]
         told += [r for report in reports for source, r in report.promises if source == node.id]
         found = list(state.initial()) if standing.epoch == 1 else []
@@ -69,33 +66,18 @@ def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report])
         patterns[node.id] = found
         if node.id in standing.ends and (end := state.end()) is not None:
             ends[node.id] = [end]
+    propagation = Propagation(pipeline.plan)
     propagation.restore(standing.unions)
-    propagation.ended = {i for i, state in states.items() if state.ended and i not in ends}
     propagation.listen(standing.guarded)
     propagation.saw(report.seen for report in reports)
     behind = propagation.run(patterns)
     if ends:
-        # After the rest, not together with it: the end contains every other promise, but how far a frontier had got
-        # before the end decides which landmark windows there are.
+        # After the rest, not together with it: the end contains every other promise, but what waits in a queue leaves
+        # in parts, and then the others say which windows are complete behind it.
         last = propagation.run(ends)
         behind = {i: (*found, *last[i]) for i, found in behind.items()}
     closed = labels_closed(pipeline, standing.closed, behind)
-    own = propagation.orders()
-    orders = {**own, **closing_orders(pipeline, behind, own)}
-    return Punctuated(states, propagation, closed, orders, behind)
-
-
-def closing_orders(
-    pipeline: Pipeline, behind: Mapping[str, tuple[Pattern, ...]], own: Mapping[str, Orders]
-) -> dict[str, Orders]:
-    """The orders of those operators that close by what is promised behind them, besides their own: patterns over their
-    output."""
-    found: dict[str, Orders] = {}
-    for i, keeper in pipeline.keepers.items():
-        if isinstance(keeper.kernel, Closing):
-            also = own[i].release[0] if i in own else ()
-            found[i] = Orders(((*behind[i], *also),), (PunctuationSet(keeper.kernel.output_schema),))
-    return found
+    return Punctuated(states, propagation, closed, propagation.orders(), behind)
 
 
 def labels_closed(

@@ -9,6 +9,7 @@ from penstock.checkpoint.intact import DamagedError
 from penstock.checkpoint.runs import run_names
 from penstock.engine.epoch.committing import publish, sweep_tables
 from penstock.engine.epoch.fall_back import can_fall_back, usable
+from penstock.engine.epoch.left_out import refuse_left_out, settle_left_out
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.sameness import changed_file
 from penstock.engine.source.split import Split
@@ -23,9 +24,11 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
 
     If something that it names is `damaged`, or found to be, go to the one before it and run its epoch again.
     """
-    wanted = driver.settings.buckets or driver.spark.sparkContext.defaultParallelism
+    wanted = driver.settings.buckets or driver.parallelism
     driver.buckets = driver.checkpoint.open(driver.plan, max(1, wanted))
     newest = driver.checkpoint.latest()
+    if newest is not None:
+        settle_left_out(driver, newest)
     found = None if newest is None else usable(driver.checkpoint, driver.targets, newest, damaged)
     if found is not None and found.epoch:
         driver.manifest = found
@@ -34,8 +37,7 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
         for node_id, reader in driver.readers.items():
             reader.restore(snapshot.get(node_id), driver.deltas[node_id])
         for node_id, stored in found.promises.items():
-            apart = driver.propagation.apart[node_id]
-            driver.promises[node_id] = PromiseState.from_json(driver.sources[node_id], stored, apart)
+            driver.promises[node_id] = PromiseState.from_json(driver.sources[node_id], stored)
         driver.propagation.restore(found.punctuation.get("unions", {}))
         driver.told = driver.propagation.told
         driver.closed = dict(found.punctuation.get("closed", {}))
@@ -45,7 +47,7 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
         if found is newest:
             publish(driver, found)
     driver.planned = driver.manifest.epoch
-    _take_up_plans(driver)
+    _take_up_plans(driver, 0 if newest is None else newest.epoch)
     if driver.bounded:
         for reader in driver.readers.values():
             reader.fix()
@@ -54,12 +56,12 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
     driver.sweep()
 
 
-def _take_up_plans(driver: Driver) -> None:
+def _take_up_plans(driver: Driver, newest: int) -> None:
     """Epochs that were planned and did not happen are run as planned.
 
     Only input that was never read decides whether a plan still holds, so one whose files have changed since is
     made anew, and with it those after it. Not so if the epoch has a manifest, though a damaged one: its results
-    may have been delivered.
+    may have been delivered. `newest` is the last one with a whole manifest.
     """
     epoch = driver.manifest.epoch + 1
     while (plan := driver.checkpoint.plan_of(epoch)) is not None:
@@ -73,6 +75,8 @@ def _take_up_plans(driver: Driver) -> None:
                     hint="start the query once as it was before, then the changed one",
                 )
             break
+        if epoch > newest and driver.checkpoint.has_record(epoch):
+            refuse_left_out(driver, plan)
         changed = changed_file(splits)
         if changed is not None and not driver.checkpoint.has_record(epoch):
             driver.checkpoint.warnings.append(f"'{changed}' changed after epoch {epoch} was planned: planned anew")

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from penstock.analysis.propagate import Propagation
 from penstock.checkpoint.storage import Storage
-from penstock.engine.epoch.punctuate import closing_orders
 from penstock.engine.sink.target import Staging
 from penstock.engine.spark import jobs
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.report import Report
+from penstock.kernels.stateful import Word
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import empty_orders
 from penstock.plan.spec import traits_of
@@ -44,13 +44,15 @@ def rehearse(driver: Driver, job: Job, asked: Sequence[tuple[str, Pattern]]) -> 
         queues = {n.id: n.operator for n in driver.plan if n.inputs and traits_of(n.operator).queues}
         for queue in queues:
             propagation.behaviours[queue] = propagation.behaviours[queue].unqueued()
-        over = propagation.run({i: [Pattern.all(s.schema)] for i, s in driver.sources.items()})
+        propagation.run({i: [Pattern.all(s.schema)] for i, s in driver.sources.items()})
         idle = {i: empty_orders([q.inputs[0].schema]) for i, q in queues.items()}
-        own = propagation.orders()
-        orders = {**idle, **own, **closing_orders(driver.pipeline, over, own)}
-        merging = Merge(driver.manifest.units, orders, driver.closed)
+        merging = Merge(driver.manifest.units, {**idle, **propagation.orders()}, driver.closed)
         # As the next epoch would go, if it brought nothing but the end.
-        job = replace(job, stagings=stagings, purges={}, sweeps={}, told=driver.told, rehearsal=True)
+        nobody = Word()
+        told = {
+            i: replace(job.told.get(i, nobody), said=driver.told.get(i), sweep=()) for i in {**job.told, **driver.told}
+        }
+        job = replace(job, stagings=stagings, purges={}, told=told, rehearsal=True)
         reports = jobs.merge_alone(driver.spark.sparkContext, job, merging, None, driver.pipeline.levels)
         try:
             for report in reports:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.epoch.begun import Begun
 from penstock.engine.source.frontier import count_spared, plan_tasks, tell_spared
@@ -13,34 +13,41 @@ from penstock.engine.source.split import Split
 from penstock.engine.spark import jobs
 from penstock.engine.tally import added
 from penstock.engine.tasks.job import Job
+from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.report import Report
-from penstock.kernels.stateful import Laziness
+from penstock.feedback.guards import Guards
+from penstock.kernels.stateful import Laziness, Word
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
+    from penstock.engine.spark.residents import Residents
 
 #: Starting a task costs about as much as reading this many bytes.
 SMALLEST_TASK = 1 << 20
+#: Telling one that is there costs less.
+SMALLEST_PIECE = 1 << 18
 #: State of so many rows is closed by one task as fast as by several.
 SMALL_STATE = 200_000
 
 
 def submit(driver: Driver, begun: Begun) -> None:
     """Start the scan of an epoch in its own thread, unless it is so small that it goes with the merge."""
-    context = driver.spark.sparkContext
     records: list[str] = []
-    size = 0
+    size = sum(s["bytes"] for splits in begun.plan.splits.values() for s in splits)
+    begun.residents = _residents(driver, size)
+    begun.patience = driver.settings.hung_after + size / (1 << 20)
+    fuse_below = driver.settings.fuse_below
+    smallest = SMALLEST_TASK if begun.residents is None else SMALLEST_PIECE
     for node_id, partitions in begun.plan.partitions.items():
         driver.promises[node_id].register(partitions)
     # Sorted, as records are: a plan that is read back gives the same tasks in the same order.
     for node_id, stored in sorted(begun.plan.splits.items()):
         state = driver.promises[node_id]
         splits = [Split.from_json(s) for s in stored]
-        size += sum(s.bytes for s in splits)
         begun.unreadable += [s for s in splits if s.unreadable]
         begun.spared += [(node_id, told) for told in tell_spared(state.promises, splits)]
         begun.saved = added([begun.saved, count_spared(driver.sources[node_id].name, splits)])
-        for task in plan_tasks(state, splits, _tasks_for(splits, context.defaultParallelism)):
+        for task in plan_tasks(state, splits, _tasks_for(splits, driver.parallelism, smallest)):
             pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
             records.append(json.dumps({"source": node_id, "splits": pairs}))
     state_rows = sum(r.live for runs in driver.manifest.units.values() for r in runs)
@@ -58,15 +65,12 @@ def submit(driver: Driver, begun: Begun) -> None:
         memory=driver.settings.memory,
         fault=driver.settings.fault,
         tables=begun.plan.tables,
-        laziness=Laziness(driver.settings.rewrite_above, driver.settings.merge_above),
         guards=driver.inverted.patterns(guards, begun.plan.tables) if begun.to_drop is None else begun.to_drop,
         purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
-        sweeps=guards.sweeps,
-        preferred=guards.preferred,
-        told=begun.plan.told,
+        told=_told(driver, begun.plan.told, guards),
         on_error=driver.settings.on_error,
-        groups=driver.buckets if driver.pipeline.labours or size >= SMALLEST_TASK or state_rows >= SMALL_STATE else 1,
-        fused=bool(records) and driver.pipeline.levels == 1 and size < driver.settings.fuse_below,
+        groups=driver.buckets if driver.pipeline.labours or size >= smallest or state_rows >= SMALL_STATE else 1,
+        fused=begun.residents is None and bool(records) and driver.pipeline.levels == 1 and size < fuse_below,
     )
     if not records:
         begun.reports = Future()
@@ -75,13 +79,44 @@ def submit(driver: Driver, begun: Begun) -> None:
         begun.reports = driver.scanner.submit(_scan, driver, begun)
 
 
-def _scan(driver: Driver, begun: Begun) -> list[Report]:
-    assert begun.job is not None
-    context = driver.spark.sparkContext
-    begun.parcels, found = jobs.scan_alone(context, begun.job, begun.assignments, driver.pipeline.levels)
+def _told(driver: Driver, said: Mapping[str, Any], guards: Guards) -> dict[str, Word]:
+    """What tasks are told, operator by operator: by behaviours, by feedback, and by settings."""
+    lazy = Laziness(driver.settings.rewrite_above, driver.settings.merge_above)
+    first, sweeps = guards.preferred, guards.sweeps
+    ids = {**driver.pipeline.keepers, **said}
+    return {i: Word(said.get(i), first.get(i, ()), sweeps.get(i, ()), lazy) for i in ids}
+
+
+def _residents(driver: Driver, size: int) -> Residents | None:
+    """The tasks that stay, for an epoch that is small enough; an ordinary job may need their slots."""
+    if driver.lodging is None:
+        return None
+    small = size < driver.settings.resident_below and driver.plain != driver.manifest.epoch
+    found = driver.lodging.at_hand() if small else None
+    if found is None:
+        driver.lodging.make_room()
     return found
 
 
-def _tasks_for(splits: Sequence[Split], parallelism: int) -> int:
+def _scan(driver: Driver, begun: Begun) -> list[Report]:
+    assert begun.job is not None
+    context, levels = driver.spark.sparkContext, driver.pipeline.levels
+    if begun.residents is not None:
+        begun.shelves, found = begun.residents.scan_alone(begun.job, begun.assignments, begun.patience)
+    else:
+        begun.parcels, found = jobs.scan_alone(context, begun.job, begun.assignments, levels)
+    return found
+
+
+def merge(driver: Driver, begun: Begun, merging: Merge) -> list[Report]:
+    """Merge what was scanned, by the same tasks."""
+    assert begun.job is not None
+    context, levels = driver.spark.sparkContext, driver.pipeline.levels
+    if begun.residents is not None:
+        return begun.residents.merge_alone(begun.job, merging, begun.shelves, levels, begun.patience)
+    return jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
+
+
+def _tasks_for(splits: Sequence[Split], parallelism: int, smallest: int) -> int:
     """As many tasks as cores, fewer when there is little to read."""
-    return max(1, min(parallelism, sum(s.bytes for s in splits) // SMALLEST_TASK))
+    return max(1, min(parallelism, sum(s.bytes for s in splits) // smallest))

@@ -57,6 +57,9 @@ class FolderTarget(BoundTarget):
         self.storage = staging.storage
         self.records = records
 
+    def known(self, target: str) -> dict[str, str]:
+        return {"target": target, "folder": self.storage.url}
+
     @cached_property
     def published(self) -> Published:
         return Published(self.records, self.staging.sink)

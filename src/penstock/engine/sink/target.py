@@ -132,6 +132,10 @@ class BoundTarget:
     def claim(self, checkpoint_id: str, *, fresh: bool = False) -> None:
         """Refuse a place that holds the results of another checkpoint; or any, if nothing has been published yet."""
 
+    def known(self, target: str) -> dict[str, str]:
+        """What the plan of an epoch says of it, so that it can be found without the query."""
+        return {"target": target}
+
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
         raise NotImplementedError
 
@@ -172,6 +176,19 @@ class DeliverTarget(Target):
         return f"ps.{self.name}({'' if self.name != 'deliver' else getattr(self.function, '__name__', 'function')})"
 
 
+#: Where it is noted which epoch was delivered last.
+_NOTE = "delivered/{}.json"
+
+
+def delivered(records: Storage, sink: str) -> int:
+    """The epoch that was delivered last; 0 before the first."""
+    # A note that is torn says as much as none: the epoch is delivered again, under the same id.
+    with contextlib.suppress(CheckpointError, FileNotFoundError, KeyError, TypeError, ValueError):
+        name = _NOTE.format(sink)
+        return int(unseal(records.read(name), name)["epoch"])
+    return 0
+
+
 class DriverTarget(BoundTarget):
     """Delivers from the driver and remembers, durably, which epoch was delivered last.
 
@@ -188,16 +205,12 @@ class DriverTarget(BoundTarget):
         self.sink = sink
         # Spark reads Parquet; for everything else Arrow files are cheaper.
         self.staging = Staging(sink, checkpoint, "results", "parquet" if form == "spark" else "arrow")
-        self._note = f"delivered/{sink}.json"
         self._delivered: int | None = None
 
     @property
     def delivered(self) -> int:
         if self._delivered is None:
-            self._delivered = 0
-            # A note that is torn says as much as none: the epoch is delivered again, under the same id.
-            with contextlib.suppress(CheckpointError, FileNotFoundError, KeyError, TypeError, ValueError):
-                self._delivered = int(unseal(self.records.read(self._note), self._note)["epoch"])
+            self._delivered = delivered(self.records, self.sink)
         return self._delivered
 
     def damage(self, epoch: int, output: Output) -> str | None:
@@ -222,7 +235,7 @@ class DriverTarget(BoundTarget):
                 hint="fix it and start again: the epoch is committed and will be delivered again under the same id",
             ) from error
         reach("delivered")
-        self.records.write(self._note, seal({"epoch": epoch}))
+        self.records.write(_NOTE.format(self.sink), seal({"epoch": epoch}))
         self._delivered = epoch
 
     def _read(self, epoch: int, output: Output) -> pa.Table:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Protocol
 
-from penstock.engine.source.folder import Candidate, Folder
+from penstock.engine.source.folder import Folder, FoundFile
 from penstock.engine.source.formats.footer import Footer
 from penstock.engine.source.formats.splits import (
     Budget,
     NotReady,
+    ReadingUnit,
     TextShape,
-    Unit,
     Vanished,
     packed_units,
     parquet_footer,
@@ -43,7 +43,7 @@ _MOST_SPARED = 1_000
 class Listed(Protocol):
     """Where files come from: what may be read now, in order, and the short name of each."""
 
-    def candidates(self) -> tuple[Candidate, ...]: ...
+    def candidates(self) -> tuple[FoundFile, ...]: ...
     def name_of(self, address: str) -> str: ...
 
 
@@ -100,7 +100,7 @@ class FilesReader:
     def exhausted(self) -> bool:
         """Whether everything that is there has been planned: nothing is left to read, and nothing waits."""
         files = in_turn(self._pending(), (), self._shape)
-        return next(self._next_units(files, Budget(1, None, 1), (), True), None) is None and not self.waiting
+        return not any(True for _ in self._next_units(files, Budget(1, None, 1), (), True)) and not self.waiting
 
     def plan(
         self,
@@ -132,7 +132,7 @@ class FilesReader:
         self.advance(splits)
         return splits
 
-    def _concerned(self, files: Iterable[Candidate], guard: tuple[Pattern, ...]) -> tuple[Pattern, ...] | None:
+    def _concerned(self, files: Iterable[FoundFile], guard: tuple[Pattern, ...]) -> tuple[Pattern, ...] | None:
         """What need be looked for in the rows of these files: as a rule most of what was said is about others."""
         if not guard or self.files.format != "parquet":
             return None
@@ -224,9 +224,9 @@ class FilesReader:
         # A name is the address below the folder; kept short because every epoch writes it down.
         return self._folder.name_of(split.path)
 
-    def _pending(self) -> Iterator[Candidate]:
+    def _pending(self) -> Iterator[FoundFile]:
         """Files still to be read, those read in part first; checks that files already read are as they were."""
-        listed: Sequence[Candidate] = self._folder.candidates()
+        listed: Sequence[FoundFile] = self._folder.candidates()
         if self.files.order == "time" and isinstance(self._folder, Folder):
             listed = self.unreadable.in_place(listed)
         if not listed and not self._done and not self._begun and not self._options.get("wait", False):
@@ -238,7 +238,6 @@ class FilesReader:
         if self._only is not None:
             listed = tuple(c for c in listed if c.name in self._only)
         self._partitions.update(c.partition for c in listed)
-        self.waiting = ()
         todo, begun = [], []
         for c in listed:
             before = self._done.get(c.name)
@@ -262,13 +261,28 @@ class FilesReader:
         yield from (c for c in begun if c.name in self._begun)
         yield from todo
 
-    def _is_settled(self, c: Candidate, settled: bool) -> bool:
+    def _is_settled(self, c: FoundFile, settled: bool) -> bool:
         """Whether nobody writes any more, as far as can be seen: text does not show where it ends."""
         return settled or self.files.format == "parquet" or self.unreadable.is_quiet(c, self._settle)
 
     def _next_units(
         self, files: Iterator[Wanted], budget: Budget, guard: tuple[Pattern, ...], settled: bool
-    ) -> Iterator[tuple[Candidate, Unit]]:
+    ) -> Iterator[tuple[FoundFile, ReadingUnit]]:
+        waiting: list[tuple[str, str]] = []
+        try:
+            yield from self._readable_units(files, budget, guard, settled, waiting)
+        finally:
+            # All at once: others look at it while this goes on, and should not see that nothing waits.
+            self.waiting = tuple(waiting)
+
+    def _readable_units(
+        self,
+        files: Iterator[Wanted],
+        budget: Budget,
+        guard: tuple[Pattern, ...],
+        settled: bool,
+        waiting: list[tuple[str, str]],
+    ) -> Iterator[tuple[FoundFile, ReadingUnit]]:
         spared: set[str] = set()
         held: set[str] = set()
         for file, groups in files:
@@ -289,7 +303,7 @@ class FilesReader:
                 continue
             except (NotReady, SourceError) as why:
                 if (unit := self._passed_over(file, why, settled)) is None:
-                    self.waiting = (*self.waiting, (file.address, str(why)))
+                    waiting.append((file.address, str(why)))
                     if self._one_order:
                         return
                     held.update(() if self._any_order else (file.partition,))
@@ -309,7 +323,7 @@ class FilesReader:
                 # No split will ever name it, so it is ticked off here.
                 self._finish(file.name, Look(file.size, file.mtime_ns, self._sameness.mark(file)))
 
-    def _passed_over(self, file: Candidate, why: NotReady | SourceError, settled: bool) -> Unit | None:
+    def _passed_over(self, file: FoundFile, why: NotReady | SourceError, settled: bool) -> ReadingUnit | None:
         """What stands for a file, or the rest of it, that is passed over; None if it is waited for."""
         if isinstance(why, SourceError) and self.unreadable.policy != "skip":
             raise why  # another kind of file: waiting does not help
@@ -318,11 +332,11 @@ class FilesReader:
             return None
         taken = self._taken(file.name)
         at = taken[-1][1] if taken else 0
-        return Unit(at, at, 0, 0, None, None, None, unreadable=text)
+        return ReadingUnit(at, at, 0, 0, None, None, None, unreadable=text)
 
     def _units(
-        self, file: Candidate, groups: Collection[int] | None, budget: Budget, guard: tuple[Pattern, ...]
-    ) -> tuple[Iterator[Unit], float]:
+        self, file: FoundFile, groups: Collection[int] | None, budget: Budget, guard: tuple[Pattern, ...]
+    ) -> tuple[Iterator[ReadingUnit], float]:
         taken = self._taken(file.name)
         shape = self._shape(file)
         if isinstance(shape, Footer):
@@ -347,7 +361,7 @@ class FilesReader:
         exact = [not raises or group.high is not None for group in footer.groups]
         return lambda index: exact[index] and footer.statistics.is_certain(index, guard)
 
-    def _shape(self, file: Candidate) -> Footer | TextShape:
+    def _shape(self, file: FoundFile) -> Footer | TextShape:
         if (why := self.unreadable.trouble(file)) is not None:
             raise NotReady(why)
         known = self._footers.get(file.name)
@@ -362,7 +376,7 @@ class FilesReader:
         self._footers[file.name] = (file.size, file.mtime_ns, shape)
         return shape
 
-    def _numbered(self, taken: Sequence[tuple[Candidate, Sequence[Unit]]]) -> tuple[Split, ...]:
+    def _numbered(self, taken: Sequence[tuple[FoundFile, Sequence[ReadingUnit]]]) -> tuple[Split, ...]:
         ordinals = dict(self._ordinals)
         read: dict[str, tuple[Stretch, ...]] = {}
         splits = []

@@ -20,7 +20,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FoundFile:
     """A file that is there now, whole or not."""
 
     name: str
@@ -63,7 +63,7 @@ class Folder:
         path = address.removesuffix(place.suffix).removeprefix(place.prefix)
         return path.removeprefix(place.path).lstrip("/") or path.rpartition("/")[2]
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[FoundFile, ...]:
         """The files that may be read now, in the order in which they are to be read."""
         place = self.root
         infos, single = self._infos(place)
@@ -74,7 +74,7 @@ class Folder:
                 continue
             self._refuse_compressed(name)
             parent = "" if single or self.files.partitions == "single" else name.rpartition("/")[0]
-            found.append(Candidate(name, place.address(info.path), parent, int(info.size), int(info.mtime_ns or 0)))
+            found.append(FoundFile(name, place.address(info.path), parent, int(info.size), int(info.mtime_ns or 0)))
         return self._ordered(found)
 
     def _infos(self, place: Located) -> tuple[list[fs.FileInfo], bool]:
@@ -95,7 +95,7 @@ class Folder:
                 f"stream '{self.stream}': file '{name}' is compressed", hint="unpack it, or write Parquet instead"
             )
 
-    def _ordered(self, found: list[Candidate]) -> tuple[Candidate, ...]:
+    def _ordered(self, found: list[FoundFile]) -> tuple[FoundFile, ...]:
         if self.files.order == "time":
             return tuple(sorted(found, key=lambda c: (c.mtime_ns, c.name)))
         found.sort(key=lambda c: c.name)

@@ -19,7 +19,7 @@ import pyarrow.fs as fs
 
 from penstock.checkpoint.storage import Storage
 from penstock.engine.source.files import FilesReader
-from penstock.engine.source.folder import Candidate
+from penstock.engine.source.folder import FoundFile
 from penstock.engine.source.place import Located, locate
 from penstock.engine.source.split import Split
 from penstock.errors import SourceError, UserError
@@ -50,13 +50,13 @@ class InboxFolder:
     stream: str
     path: str
     first: int = 0
-    _complete: dict[int, tuple[Candidate, ...]] = field(default_factory=dict)
+    _complete: dict[int, tuple[FoundFile, ...]] = field(default_factory=dict)
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[FoundFile, ...]:
         place = locate(self.path)
         infos = place.filesystem.get_file_info(fs.FileSelector(place.path, allow_not_found=True))
         ids = sorted(int(m[1]) for i in infos if (m := _BATCH.match(i.base_name)))
-        found: list[Candidate] = []
+        found: list[FoundFile] = []
         for batch in ids:
             if batch < self.first:
                 continue
@@ -76,7 +76,7 @@ class InboxFolder:
         self.first = max(self.first, before)
         self._complete = {b: files for b, files in self._complete.items() if b >= self.first}
 
-    def _files(self, place: Located, batch: int) -> tuple[Candidate, ...] | None:
+    def _files(self, place: Located, batch: int) -> tuple[FoundFile, ...] | None:
         folder = f"{place.path}/{batch_folder(batch)}"
         try:
             with place.filesystem.open_input_stream(f"{folder}/{MARKER}") as stream:
@@ -90,7 +90,7 @@ class InboxFolder:
                     f"stream '{self.stream}': inbox file '{info.path}' is gone", hint="restore the inbox from a backup"
                 )
         return tuple(
-            Candidate(
+            FoundFile(
                 f"{batch_folder(batch)}/{i.base_name}", place.address(i.path), "", int(i.size), int(i.mtime_ns or 0)
             )
             for i in infos

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.engine.source.folder import Candidate
+from penstock.engine.source.folder import FoundFile
 from penstock.engine.source.place import fingerprint, locate
 from penstock.engine.source.split import Split
 from penstock.errors import SourceError
@@ -47,7 +47,7 @@ class Sameness:
     lenient: bool = False
     _marks: dict[str, Look] = field(default_factory=dict)
 
-    def mark(self, file: Candidate) -> str:
+    def mark(self, file: FoundFile) -> str:
         """The mark of a file that is about to be read; it is looked at once, however many splits it has."""
         known = self._marks.get(file.name)
         if known is None or (known.size, known.mtime_ns) != (file.size, file.mtime_ns):
@@ -58,7 +58,7 @@ class Sameness:
     def forget(self, name: str) -> None:
         self._marks.pop(name, None)
 
-    def news(self, file: Candidate, before: Look, warnings: list[str]) -> tuple[Look, bool] | None:
+    def news(self, file: FoundFile, before: Look, warnings: list[str]) -> tuple[Look, bool] | None:
         """What is to be noted about a file that was read, and whether its content is another; None: nothing."""
         if (file.size, file.mtime_ns) == (before.size, before.mtime_ns):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 
-from penstock.engine.source.folder import Candidate
+from penstock.engine.source.folder import FoundFile
 from penstock.engine.source.formats.footer import Footer
 from penstock.engine.source.formats.splits import NotReady, TextShape, Vanished
 from penstock.pattern.pattern import Pattern
@@ -14,11 +14,11 @@ from penstock.pattern.pattern import Pattern
 _LOOKED_AHEAD = 1_000
 
 #: A file, and which of its row groups have their turn; None means all that is left of it.
-Wanted = tuple[Candidate, Collection[int] | None]
+Wanted = tuple[FoundFile, Collection[int] | None]
 
 
 def in_turn(
-    files: Iterator[Candidate], prefer: tuple[Pattern, ...], shape: Callable[[Candidate], Footer | TextShape]
+    files: Iterator[FoundFile], prefer: tuple[Pattern, ...], shape: Callable[[FoundFile], Footer | TextShape]
 ) -> Iterator[Wanted]:
     """Files in the order in which they are to be read; with row groups where only some of them have their turn."""
     if prefer:

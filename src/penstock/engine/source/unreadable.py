@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.source.folder import Candidate
+from penstock.engine.source.folder import FoundFile
 from penstock.engine.source.letter import DEAD_LETTER_SCHEMA, UNREADABLE
 from penstock.engine.source.split import Split
 from penstock.errors import UnreadableError
@@ -55,13 +55,13 @@ class Unreadable:
     _seen: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     _told: set[tuple[str, int, int]] = field(default_factory=set)
 
-    def trouble(self, file: Candidate) -> str | None:
+    def trouble(self, file: FoundFile) -> str | None:
         """What a task has found wrong with a file, as it is now."""
         recent = time.monotonic() - RETRY
         mine = (t for t in self.troubles if t.is_about(file.address, file.size, file.mtime_ns))
         return next((t.why for t in mine if self.policy == "skip" or t.since > recent), None)
 
-    def is_quiet(self, file: Candidate, seconds: float) -> bool:
+    def is_quiet(self, file: FoundFile, seconds: float) -> bool:
         """Whether a file has not changed for some time."""
         now = time.monotonic()
         seen = self._seen.get(file.name)
@@ -69,7 +69,7 @@ class Unreadable:
             seen = self._seen[file.name] = (file.size, file.mtime_ns, now)
         return now - seen[2] >= seconds or time.time() - file.mtime_ns / 1e9 >= seconds
 
-    def in_place(self, files: Sequence[Candidate]) -> Sequence[Candidate]:
+    def in_place(self, files: Sequence[FoundFile]) -> Sequence[FoundFile]:
         """Files by the time when they were written, or first seen unreadable."""
         if not self.places:
             return files
@@ -80,7 +80,7 @@ class Unreadable:
         self._seen.pop(name, None)
         self.places.pop(address, None)
 
-    def passes_over(self, file: Candidate, why: str, bounded: bool) -> bool:
+    def passes_over(self, file: FoundFile, why: str, bounded: bool) -> bool:
         """Whether to pass over a file; if not, it is to be waited for. An error where that is not to be borne."""
         patience = _PATIENCE if self.settle is None else self.settle
         over = self.trouble(file) is not None or self.is_quiet(file, patience)
@@ -98,11 +98,11 @@ class Unreadable:
         self.forget(name)
         self.warnings.append(f"stream '{self.stream}': file '{name}' vanished before it was read")
 
-    def error(self, address: str, why: str, file: Candidate | None = None) -> UnreadableError:
+    def error(self, address: str, why: str, file: FoundFile | None = None) -> UnreadableError:
         size, mtime_ns = (file.size, file.mtime_ns) if file is not None else (0, 0)
         return UnreadableError(self.stream, address, size, mtime_ns, why)
 
-    def _warn(self, file: Candidate, what: str) -> None:
+    def _warn(self, file: FoundFile, what: str) -> None:
         key = (file.name, file.size, file.mtime_ns)
         if key not in self._told:
             self._told.add(key)

@@ -6,6 +6,7 @@ is one line of it: the last of the worker's traceback, or the first cause on the
 
 from __future__ import annotations
 
+import os
 import re
 
 from penstock.engine.spark.gateway import is_gone
@@ -19,6 +20,7 @@ _VERSIONS = re.compile(r"Python in worker has different version: (\S+) than that
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 _STRANGER = re.compile(r"AttributeError: (.*\bon <module 'penstock[^']*'.*)")
 _STOPPED = re.compile(r"stopped SparkContext|SparkContext was shut down|SparkContext has been shutdown", re.I)
+_NOT_STARTED = re.compile(r"Error from python worker:\n(.*?)\nPYTHONPATH was:", re.S)
 _CRASHED = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure[^\n]*")
 _FRAME = re.compile(r'^ +File "([^"]+)", line (\d+), in (\S+)')
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.M)
@@ -83,6 +85,16 @@ def _mistake(text: str) -> PenstockError | None:
         return UserError(
             f"Spark's workers have no '{found[1]}' to run Python with",
             hint="name a Python of the driver's version that all workers have in PYSPARK_PYTHON",
+        )
+    if (found := _NOT_STARTED.search(text)) is not None:
+        said = [line.strip() for line in found[1].splitlines() if line.strip()]
+        own = [f for f in re.findall(r'File "([^"]+)"', found[1]) if os.path.dirname(f) == os.getcwd()]
+        return UserError(
+            f"the Python of Spark's workers did not start: {_short(said[-1] if said else 'it did not say why')}",
+            hint=f"'{os.path.basename(own[-1])}' has the name of a module of Python, which it hides from the workers: "
+            "rename it"
+            if own
+            else "a file in the folder you are in may have the name of a module of Python: rename it, or go elsewhere",
         )
     raised, _ = _raised(text)
     if (found := _MODULE.match(raised)) is not None:

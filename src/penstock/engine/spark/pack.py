@@ -42,7 +42,7 @@ _LEFT_OUT = re.compile(
 
 
 @dataclass(frozen=True)
-class Label:
+class ArchiveLabel:
     """What an archive is for: only a driver with the same Python and the same Penstock may use it."""
 
     python: str
@@ -50,7 +50,7 @@ class Label:
     packages: dict[str, str]
 
     @classmethod
-    def here(cls, packages: dict[str, str]) -> Label:
+    def here(cls, packages: dict[str, str]) -> ArchiveLabel:
         return cls("{}.{}".format(*sys.version_info[:2]), sysconfig.get_platform(), packages)
 
 
@@ -66,7 +66,7 @@ def pack(target: str, also: Sequence[str] = ()) -> Path:
     names = _closure([*TASKS_IMPORT, *(n for n in also if _distribution(n) is not None)])
     modules = [n for n in also if _distribution(n) is None]
     packages = {name: metadata.version(name) for name in names}
-    label = Label.here({"penstock": __version__, **packages})
+    label = ArchiveLabel.here({"penstock": __version__, **packages})
     files = dict(_files_of_module("penstock"))
     for name in modules:
         files.update(_files_of_module(name))
@@ -103,14 +103,14 @@ def packed_conf(archive: str | Path) -> dict[str, str]:
     return {"spark.archives": f"{where}#{FOLDER}", "spark.executorEnv.PYTHONPATH": FOLDER}
 
 
-def read_label(path: Path) -> Label:
+def read_label(path: Path) -> ArchiveLabel:
     """What an archive says of itself; it is the first thing in it, so this is quick."""
     try:
         with tarfile.open(path, "r:gz") as archive:
             first = archive.next()
             file = archive.extractfile(first) if first is not None and first.name == _LABEL else None
             if file is not None:
-                return Label(**json.load(file))
+                return ArchiveLabel(**json.load(file))
     except (OSError, tarfile.TarError, ValueError, TypeError, EOFError) as error:
         raise UserError(
             f"'{path}' cannot be read as a packed environment: {error}", hint="write it again with pack"
@@ -121,7 +121,7 @@ def read_label(path: Path) -> Label:
 def check(path: Path) -> None:
     """Refuse an archive that would fail on the workers, or worse, compute with another version there."""
     label = read_label(path)
-    here = Label.here({"penstock": __version__})
+    here = ArchiveLabel.here({"penstock": __version__})
     packages = {name: metadata.version(name) for name in TASKS_IMPORT}
     if label.python != here.python:
         raise UserError(

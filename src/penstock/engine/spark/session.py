@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_MASTER = "local[*]"
 _GIB = 1 << 30
 _DEFAULT = re.compile(r"\s*(spark\.[^\s=:]+)\s*[\s=:]\s*(.*)")
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(,\d+)?\])?")
 _MASTER = re.compile(r"local(-cluster)?(\[[^\]]*\])?|spark://.+|yarn|k8s://.+")
 
 
@@ -63,7 +64,7 @@ def spark_session(
     master = master or given.get("spark.master") or DEFAULT_MASTER
     wanted = settings(master, {**packed_conf(packed), **(conf or {})} if packed else conf, memory, given)
     _prepare_environment(master, packed=packed is not None)
-    builder = SparkSession.builder.master(master).appName(app)
+    builder = SparkSession.builder.master(roomy(master)).appName(app)
     for key, value in wanted.items():
         builder = builder.config(key, value)
     errors = StandardError()
@@ -131,6 +132,9 @@ def settings(
         tuned["spark.driver.bindAddress"] = "127.0.0.1"
         # What is shuffled on one machine crosses no network.
         tuned["spark.shuffle.compress"] = "false"
+    if (found := _LOCAL.fullmatch(master)) is not None:
+        # There are more slots than that, see `roomy`; work is for as many tasks as there are cores.
+        tuned["spark.default.parallelism"] = str(_cores(found[1]))
     if master.startswith("local-cluster"):
         # Its executors get what the third number says (MiB), and refuse to start when Spark's default is more.
         tuned["spark.executor.memory"] = f"{master.rstrip(']').rsplit(',', 1)[-1].strip()}m"
@@ -141,6 +145,20 @@ def settings(
     options = own.get("spark.driver.extraJavaOptions", given.get("spark.driver.extraJavaOptions", ""))
     merged["spark.driver.extraJavaOptions"] = " ".join([*_java_options(options), options]).strip()
     return merged
+
+
+def roomy(master: str) -> str:
+    """The same with twice the slots, half of them for tasks that stay: those wait for orders most of the time.
+
+    >>> roomy("local[2]"), roomy("local[2,3]"), roomy("spark://host:7077")
+    ('local[4]', 'local[4,3]', 'spark://host:7077')
+    """
+    found = _LOCAL.fullmatch(master)
+    return master if found is None else f"local[{2 * _cores(found[1])}{found[2] or ''}]"
+
+
+def _cores(said: str | None) -> int:
+    return (os.cpu_count() or 1) if said == "*" else int(said or 1)
 
 
 def is_submitted() -> bool:

@@ -31,6 +31,7 @@ from penstock.kernels.stateful import (
     Stateful,
     Step,
     Weighing,
+    Word,
 )
 from penstock.pattern.pattern import Pattern
 
@@ -113,10 +114,8 @@ def _circumstances(
         epoch=job.epoch,
         bucket=bucket,
         rehearsal=job.rehearsal,
-        laziness=job.laziness,
+        told=job.told.get(keeper.id, Word()),
         waiting=waiting,
-        preferred=job.preferred.get(keeper.id, ()),
-        sweep=job.sweeps.get(keeper.id, ()),
         everywhere=everywhere,
         closed=merging.closed.get(keeper.id),
         emit=emit,

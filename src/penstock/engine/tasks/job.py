@@ -5,13 +5,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.checkpoint.storage import Storage
 from penstock.engine.sink.target import Staging
 from penstock.engine.tables import load_all
 from penstock.engine.tasks.pipeline import Pipeline
-from penstock.kernels.stateful import Laziness
+from penstock.kernels.stateful import Word
 from penstock.pattern.pattern import Pattern
 
 #: Queries that a worker keeps ready.
@@ -35,18 +34,14 @@ class Job:
     groups: int = 1
     fused: bool = False
     tables: dict[str, str] = field(default_factory=dict)
-    laziness: Laziness = field(default_factory=Laziness)
     #: Place in the plan -> what nobody wants there; the place of a source is its node's id.
     guards: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
-    #: Place -> what is to be removed from state in this epoch; aggregate -> values by which groups may be doomed.
+    #: Place -> what is to be removed from state in this epoch.
     purges: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
-    sweeps: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
     #: Whether this is only to see what would come out: queued work is left alone.
     rehearsal: bool = False
-    #: Source or queue -> what to take first.
-    preferred: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
-    #: Operator -> what its behaviour tells tasks, as plain JSON.
-    told: Mapping[str, Any] = field(default_factory=dict)
+    #: Operator -> what tasks are told of it.
+    told: Mapping[str, Word] = field(default_factory=dict)
     on_error: str = "reject"
 
     def pipeline(self) -> Pipeline:

@@ -26,7 +26,7 @@ from penstock.engine.tasks.watch import FILE, Watch
 from penstock.errors import FailingError
 from penstock.kernels.duck import to_the_letter
 from penstock.kernels.failing import sound
-from penstock.kernels.stateful import Stateful
+from penstock.kernels.stateful import Stateful, Word
 from penstock.kernels.step import (
     Asked,
     Keeping,
@@ -45,6 +45,8 @@ from penstock.plan.operator import Operator
 from penstock.plan.plan import Node, Plan
 from penstock.plan.spec import from_outside, register, spec_of
 from penstock.sql.fallible import Fallible
+
+_NOTHING = Word()
 
 
 class Flow(dict[str, list[pa.Table]]):
@@ -95,8 +97,8 @@ class Pipeline:
         self.tables: dict[str, pa.Table] = {}
         #: What nobody wants in an epoch, by place in the plan (see `feedback.guards`).
         self.guards: Mapping[str, tuple[Pattern, ...]] = {}
-        #: The least times that operators which pace let pass in an epoch.
-        self.told: Mapping[str, Any] = {}
+        #: What operators are told in an epoch.
+        self.told: Mapping[str, Word] = {}
         self.keepers: dict[str, Keeper] = {}
         self.ports: dict[str, tuple[Keeper, int]] = {}
         self.looked_at = looked_at(self.plan)
@@ -120,10 +122,10 @@ class Pipeline:
         self,
         tables: Mapping[str, pa.Table],
         guards: Mapping[str, tuple[Pattern, ...]] | None = None,
-        told: Mapping[str, Any] | None = None,
+        told: Mapping[str, Word] | None = None,
     ) -> Pipeline:
         """The same pipeline with the prepared tables of an epoch, by the tables' names, its guards, by place, and
-        the least times that pass, by operator."""
+        what operators are told."""
         if not tables and not guards and not told:
             return self
         other = copy.copy(self)
@@ -208,7 +210,7 @@ class Pipeline:
             table = rows.table()
             table = table if step.takes is None else conform(table, step.takes)
             if table.num_rows:
-                table = step.run(table, out.watch.beside(node.id, self.told.get(node.id)))
+                table = step.run(table, out.watch.beside(node.id, self.told.get(node.id, _NOTHING).said))
             if table.num_rows:
                 self._push(node, Rows(table, self.tables), out)
         elif isinstance(step, Passing):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.plan.spec import Measured, Retraction, Surroundings, Traits
+from penstock.plan.spec import Measured, Retraction, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class AggregateSpec(GroupsSpec[Aggregate]):
@@ -32,20 +29,14 @@ class AggregateSpec(GroupsSpec[Aggregate]):
 
     def traits(self, operator: Aggregate) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="one",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="one",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def behaviour(self, operator: Aggregate, heard: bool) -> Behaviour:
-        from penstock.operators.aggregate.punctuation import closing_by
+        from penstock.operators.aggregate.punctuation import ClosingBehaviour
 
-        return closing_by(operator, operator.keys)
+        return ClosingBehaviour(operator, operator.keys)
 
     def judge(self, operator: Aggregate, below: Sequence[Flow]) -> Verdict:
         from penstock.operators.aggregate.contract import judge_aggregate
@@ -60,20 +51,9 @@ class AggregateSpec(GroupsSpec[Aggregate]):
     def total(self, operator: Aggregate, below: Sequence[int | None]) -> int | None:
         return below[0]
 
-    def respond(self, operator: Aggregate, pattern: Pattern) -> Response:
-        from penstock.operators.aggregate.feedback import respond_aggregate
-
-        return respond_aggregate(operator, pattern)
-
-    def step(self, operator: Aggregate, node_id: str) -> Any:
-        from penstock.operators.aggregate.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Aggregate, around: Surroundings) -> Running:
-        from penstock.operators.aggregate import reference
-
-        return reference.Aggregate(operator)
+    respond = found_in("feedback", "respond_aggregate")
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Aggregate")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         """Mostly over windows of time, where the stream has some."""

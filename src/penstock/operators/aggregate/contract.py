@@ -17,6 +17,7 @@ from penstock.contract.keeping import appearing, assumed_of, endless_state, outp
 from penstock.contract.rates import Arrivals, Pace, Term, soonest
 from penstock.contract.report import State
 from penstock.contract.size import Bound, widths
+from penstock.errors import counted
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.window.contract import clock_ticks
 from penstock.plan.window import TimeWindow
@@ -98,7 +99,7 @@ def groups_of(operator: Aggregate, below: Pace) -> Groups:
     """What the keys of an aggregate tell, of whatever kind it is."""
     keys = operator.without_label
     together = below.together(keys)
-    many = "" if not keys else f"{together:,} keys" if together is not None else "? keys"
+    many = "" if not keys else counted(together, "key") if together is not None else "? keys"
     missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
     known = renamed(below, operator, {k: (k,) for k in operator.keys})
     results = replace(known, unique=known.unique | {frozenset(operator.keys)}, moment=frozenset())
@@ -131,10 +132,10 @@ def _windowed(
     """Groups of windows: those whose window is not over yet, for each key, or at most one for each event in them.
 
     >>> from penstock.analysis.bounds import bounds
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int, k int", "t"), name="n")).disorder(5)
+    >>> numbers = StreamBuilder(Source((), Schema.parse("t int, k int", "t"), name="n")).disorder(5)
     >>> query = numbers.expect(rate=2, keys={"k": 10}).window(60, slide=20).group_by("k").agg(n="count(*)")
     >>> bounds(query.plan)["aggregate-1"].rows
     40
@@ -148,7 +149,7 @@ def _windowed(
     by_label = any(t.ticks == term.ticks and (window.label, "+") in tags for tags, t in closing.items())
     windows = (term.ticks + (0 if by_label else size)) // slide + 1
     together = groups.together
-    many = why(groups.many if together is not None else "", f"{windows:,} windows")
+    many = why(groups.many if together is not None else "", counted(windows, "window"))
     delay = max(0, term.ticks - size) if by_label else term.ticks
     by_keys = times(together, windows)
     bound = least(below, term, below.held(term.ticks, epoch), by_keys, many, groups.missing, groups.width, delay)

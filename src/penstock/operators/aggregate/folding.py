@@ -86,7 +86,7 @@ class FoldingKernel(GroupKernel):
         stored = [(run.name, run.rows) for run in held[0]]
         folded = fold(self.groups, delta, stored, orders.release[0], self.closing)
         added = () if folded.rest is None else tuple(self._units(folded.rest))
-        sweep = self.circumstances.sweep
+        sweep = self.circumstances.told.sweep
         # A group that is doomed by what has arrived now alone is doomed; all of state is looked at once only.
         looked = [*delta, *(rows for _, rows in stored if self.circumstances.everywhere)] if sweep else []
         doomed = tuple(doomed_groups(self.groups, looked, sweep)) if looked else ()

@@ -8,12 +8,28 @@ from functools import partial
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.shared.describing import DescribingBehaviour
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.plan.orders import Orders
 
 
-def closing_by(operator: Aggregate, ending: Sequence[str]) -> DescribingBehaviour:
-    """The behaviour of an aggregate. `ending` are the attributes that a punctuation may restrict to close groups, and
-    to say that no further result can match."""
-    return DescribingBehaviour(operator, ending, partial(through_groups, operator, ending))
+class ClosingBehaviour(DescribingBehaviour):
+    """What is promised behind an aggregate is what its kernel closes: orders are patterns over the output."""
+
+    def __init__(self, operator: Aggregate, ending: Sequence[str]) -> None:
+        """`ending` are the attributes that a punctuation may restrict to close groups, and to say that no further
+        result can match."""
+        super().__init__(operator, ending, partial(through_groups, operator, ending))
+        #: What has been promised since the last orders.
+        self.promised: tuple[Pattern, ...] = ()
+
+    def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
+        found = super().receive(arrived)
+        self.promised += found
+        return found
+
+    def orders(self) -> Orders:
+        closers, self.promised = self.promised, ()
+        return Orders((closers,), (PunctuationSet(self.operator.schema),))
 
 
 def through_groups(operator: Aggregate, ending: Sequence[str], pattern: Pattern) -> Iterator[Pattern]:

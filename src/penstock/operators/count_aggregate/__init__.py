@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.count_aggregate.operator import CountAggregate
-from penstock.plan.spec import Measured, Retraction, Surroundings, Traits
+from penstock.plan.spec import Measured, Retraction, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class CountAggregateSpec(GroupsSpec[CountAggregate]):
@@ -28,21 +25,15 @@ class CountAggregateSpec(GroupsSpec[CountAggregate]):
 
     def traits(self, operator: CountAggregate) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=True,
-            at_once=False,
-            makes="one",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=True, at_once=False, makes="one",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def behaviour(self, operator: CountAggregate, heard: bool) -> Behaviour:
         """Positions say nothing about values: a group goes on until punctuation speaks of its other keys."""
-        from penstock.operators.aggregate.punctuation import closing_by
+        from penstock.operators.aggregate.punctuation import ClosingBehaviour
 
-        return closing_by(operator, operator.keys)
+        return ClosingBehaviour(operator, operator.keys)
 
     def judge(self, operator: CountAggregate, below: Sequence[Flow]) -> Verdict:
         from penstock.operators.count_aggregate.contract import judge_counts
@@ -58,20 +49,9 @@ class CountAggregateSpec(GroupsSpec[CountAggregate]):
         """As many windows as events at most: one begins with each of them, or fewer."""
         return below[0]
 
-    def respond(self, operator: CountAggregate, pattern: Pattern) -> Response:
-        from penstock.operators.count_aggregate.feedback import respond_counts
-
-        return respond_counts(operator, pattern)
-
-    def step(self, operator: CountAggregate, node_id: str) -> Any:
-        from penstock.operators.count_aggregate.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: CountAggregate, around: Surroundings) -> Running:
-        from penstock.operators.count_aggregate import reference
-
-        return reference.CountedAggregate(operator)
+    respond = found_in("feedback", "respond_counts")
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "CountedAggregate")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         from penstock.operators.aggregate.example import some_groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.distinct.operator import Distinct
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class DistinctSpec(Spec[Distinct]):
@@ -28,15 +26,9 @@ class DistinctSpec(Spec[Distinct]):
     # --- the plan
     def traits(self, operator: Distinct) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="one",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="one",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Distinct) -> Lineage:
         return same(operator)
@@ -57,10 +49,7 @@ class DistinctSpec(Spec[Distinct]):
         return {"kind": operator.kind}
 
     # --- punctuation
-    def behaviour(self, operator: Distinct, heard: bool) -> Behaviour:
-        from penstock.operators.distinct.punctuation import DistinctBehaviour
-
-        return DistinctBehaviour(operator)
+    behaviour = made_in("punctuation", "DistinctBehaviour")
 
     # --- contracts
     def judge(self, operator: Distinct, below: Sequence[Flow]) -> Verdict:
@@ -92,15 +81,8 @@ class DistinctSpec(Spec[Distinct]):
         return ()
 
     # --- running it
-    def step(self, operator: Distinct, node_id: str) -> Any:
-        from penstock.operators.distinct.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Distinct, around: Surroundings) -> Running:
-        from penstock.operators.distinct import reference
-
-        return reference.Distinct(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Distinct")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

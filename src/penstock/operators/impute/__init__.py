@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.impute.operator import Impute
 from penstock.operators.map import unchanged
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class ImputeSpec(Spec[Impute]):
@@ -26,15 +24,9 @@ class ImputeSpec(Spec[Impute]):
 
     def traits(self, operator: Impute) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="any",
-            exact=True,
-            listens=False,
-            queues=True,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="any",
+            exact=True, listens=False, queues=True, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Impute) -> Lineage:
         return same(operator, operator.keeps)
@@ -72,10 +64,7 @@ class ImputeSpec(Spec[Impute]):
     def total(self, operator: Impute, below: Sequence[int | None]) -> int | None:
         return None  # A function may make any number of events of one.
 
-    def respond(self, operator: Impute, pattern: Pattern) -> Response:
-        from penstock.operators.impute.feedback import respond_impute
-
-        return respond_impute(operator, pattern)
+    respond = found_in("feedback", "respond_impute")
 
     def passes_all(self, operator: Impute, pattern: Pattern) -> bool:
         return True
@@ -83,15 +72,8 @@ class ImputeSpec(Spec[Impute]):
     def issues(self, operator: Impute, below: Sequence[Flow]) -> Iterable[Told]:
         return ()
 
-    def step(self, operator: Impute, node_id: str) -> Any:
-        from penstock.operators.impute.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Impute, around: Surroundings) -> Running:
-        from penstock.operators.impute import reference
-
-        return reference.Impute(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Impute")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         names, budget = below.schema.names, random.choice((1, 7, 1000))

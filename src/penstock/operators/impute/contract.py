@@ -9,6 +9,7 @@ from penstock.contract.bounding import sized
 from penstock.contract.flow import Flow, Verdict
 from penstock.contract.rates import Pace, Term
 from penstock.contract.size import Bound, widths
+from penstock.errors import counted
 from penstock.operators.impute.operator import Impute
 from penstock.operators.map.contract import judge_map, mapped_rates
 from penstock.plan.at_once import comes_as_read, finds_several
@@ -16,7 +17,7 @@ from penstock.plan.at_once import comes_as_read, finds_several
 
 def judge_impute(operator: Impute, below: Flow) -> Verdict:
     """As of Map. No punctuation is needed for the queue to go down, but time: what arrives must not be too much."""
-    budget = f"{operator.budget:,} event{'s' * (operator.budget != 1)}"
+    budget = counted(operator.budget, "event")
     why = (f"{budget} an epoch leave the queue",)
     assumes = (f"{below.name or 'the input'} brings it no more than {budget} an epoch in the long run",)
     return Verdict("bounded", "complete", judge_map(operator, below).behind, why, (), assumes)
@@ -26,10 +27,10 @@ def bound_impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Boun
     """Events that wait for their turn: of one epoch at most, if no epoch brings more than the budget.
 
     >>> from penstock.analysis.bounds import bounds
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> numbers = Stream(Source((), Schema.parse("t int", "t"), name="n")).disorder(100)
+    >>> numbers = StreamBuilder(Source((), Schema.parse("t int", "t"), name="n")).disorder(100)
     >>> query = numbers.impute(lambda rows: rows, budget=500)
     >>> [bounds(query.plan, epoch=rows)["impute-1"].rows for rows in (500, 501)]
     [500, None]

@@ -54,7 +54,7 @@ class QueueKernel:
         """The same kernel with its share of the budget: every task comes to the same numbers."""
         c = circumstances
         most = 0 if c.rehearsal else shares(self.most, c.waiting(), c.epoch)[c.bucket]
-        return self.taking(most).preferring(c.preferred)
+        return self.taking(most).preferring(c.told.preferred)
 
     def taking(self, most: int) -> Self:
         """The same kernel for a bucket and an epoch in which so many rows have their turn."""

@@ -9,7 +9,6 @@ the first of them are asked about: events leave in that order too, so these go o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -59,7 +58,6 @@ class QueueBehaviour(Behaviour):
         self.others: list[Pattern] = []
         self.over = False
         self.free: list[Pattern] = []
-        self.apart: tuple[str, ...] = ()
         self.said = PunctuationSet(self.output)
         self.asked: list[Pattern] = []
         self.queued = 0
@@ -79,7 +77,7 @@ class QueueBehaviour(Behaviour):
         if len(self.others) > WAITING:
             self.others = list(PunctuationSet(self.schema).add(*self.others))
         free, self.free = self.free, []
-        out = tuple(p for p in maximal(map(self._behind, free), self.apart) if not self.said.says(p))
+        out = tuple(p for p in maximal(map(self._behind, free)) if not self.said.covers(p))
         self.said = self.said.add(*filter(grows, out))
         return out
 
@@ -142,10 +140,6 @@ class QueueBehaviour(Behaviour):
     def listen(self) -> None:
         self.asks = True
 
-    def keep_apart(self) -> None:
-        self.apart = self.output.times
-        self.said = replace(self.said, apart=self.apart)
-
     @property
     def pending(self) -> bool:
         """As long as something waits, there is an epoch to come."""
@@ -166,7 +160,7 @@ class QueueBehaviour(Behaviour):
         self.others = [Pattern.from_json(p, self.schema) for p in stored["others"]]
         self.over = stored["over"]
         self.free = [Pattern.from_json(p, self.schema) for p in stored["free"]]
-        self.said = PunctuationSet.from_json(stored["said"], self.output, self.apart)
+        self.said = PunctuationSet.from_json(stored["said"], self.output)
         self.queued = stored["queued"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.instrument.operator import Instrument
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class InstrumentSpec(Spec[Instrument]):
@@ -25,15 +23,9 @@ class InstrumentSpec(Spec[Instrument]):
 
     def traits(self, operator: Instrument) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="one",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=False, at_once=True, makes="one",
+            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Instrument) -> Lineage:
         return same(operator)
@@ -53,10 +45,7 @@ class InstrumentSpec(Spec[Instrument]):
     def held(self, operator: Instrument) -> dict[str, Any] | None:
         return None
 
-    def behaviour(self, operator: Instrument, heard: bool) -> Behaviour:
-        from penstock.operators.instrument.punctuation import InstrumentBehaviour
-
-        return InstrumentBehaviour(operator)
+    behaviour = made_in("punctuation", "InstrumentBehaviour")
 
     def judge(self, operator: Instrument, below: Sequence[Flow]) -> Verdict:
         from penstock.contract.passing import passing
@@ -85,15 +74,8 @@ class InstrumentSpec(Spec[Instrument]):
 
         return [Told(0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))]
 
-    def step(self, operator: Instrument, node_id: str) -> Any:
-        from penstock.operators.instrument.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Instrument, around: Surroundings) -> Running:
-        from penstock.operators.instrument import reference
-
-        return reference.Instrument(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Instrument")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         """It speaks of what never comes: results stay as they are, but guards are kept and told upstream."""

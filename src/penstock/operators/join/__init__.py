@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import PADDED, Join, join_definition, lineage_of
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class JoinSpec(Spec[Join]):
@@ -28,15 +25,9 @@ class JoinSpec(Spec[Join]):
     # --- the plan
     def traits(self, operator: Join) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="any",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="any",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Join) -> Lineage:
         return lineage_of(operator.columns, PADDED[operator.how])
@@ -67,10 +58,7 @@ class JoinSpec(Spec[Join]):
         return JoinBehaviour(operator, asks=heard)
 
     # --- contracts
-    def judge(self, operator: Join, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.join.contract import judge_join
-
-        return judge_join(operator, below)
+    judge = found_in("contract", "judge_join")
 
     def bound(self, operator: Join, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
         from penstock.operators.join.bound import bound_join
@@ -81,29 +69,16 @@ class JoinSpec(Spec[Join]):
         return None  # Each event may meet many.
 
     # --- feedback
-    def respond(self, operator: Join, pattern: Pattern) -> Response:
-        from penstock.operators.join.feedback import respond_join
-
-        return respond_join(operator, pattern)
+    respond = found_in("feedback", "respond_join")
 
     def passes_all(self, operator: Join, pattern: Pattern) -> bool:
         return False
 
-    def issues(self, operator: Join, below: Sequence[Flow]) -> Iterable[Told]:
-        from penstock.operators.join.feedback import issues_join
-
-        return issues_join(operator, below)
+    issues = found_in("feedback", "issues_join")
 
     # --- running it
-    def step(self, operator: Join, node_id: str) -> Any:
-        from penstock.operators.join.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Join, around: Surroundings) -> Running:
-        from penstock.operators.join import reference
-
-        return reference.Join(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Join")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

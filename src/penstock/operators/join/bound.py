@@ -30,12 +30,12 @@ class Stay:
 def bound_join(operator: Join, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, Pace]:
     """Both sides together. Results of matches appear at once, unmatched rows when they leave.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
     >>> from penstock.analysis.bounds import bounds
     >>> s = Schema.parse("t int, k int", "t")
-    >>> a, b = (Stream(Source((), s, name=n)).disorder(5).expect(rate=2, lag=0) for n in "ab")
+    >>> a, b = (StreamBuilder(Source((), s, name=n)).disorder(5).expect(rate=2, lag=0) for n in "ab")
     >>> found = bounds(a.join(b, on="k", how="left", within=20).plan)["join-1"]
     >>> found.rows, found.late, found.why
     (162, '25 ticks', 'left: 2 a tick for 25 ticks; right: 2 a tick for 25 ticks')

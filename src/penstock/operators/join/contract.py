@@ -14,12 +14,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.contract.flow import (
+    Aside,
     AttributeOrigin,
     Flow,
     Promised,
     Tags,
     Verdict,
     also_ends,
+    asides_behind,
     end_together,
     goes_on,
     least,
@@ -91,7 +93,7 @@ def judge_sides(
         and operator.band is None
         and all(f.schema.times for f in below)
     ):
-        needs.append('or partners that are near in time: join(…, within="1 h"), and time up to from both')
+        needs.append('partners near in time instead: join(…, within="1 h"), and time up to from both')
     state: State = next((s for s in ("unbounded", "as the data says") if s in fates), "bounded")
     # Rows that may have no partner wait until they leave: whatever becomes of the others, they come as that is told.
     waiting = [fates[k] for k in preserved]
@@ -100,9 +102,9 @@ def judge_sides(
         output = "held back"
     elif state == "unbounded" and "as the data says" in waiting:
         output = "as the data says"
-    promised = least(
-        entry for k in ports for entry in _lifted(meeting, below, settled[k], k, preserved, padded).items()
-    )
+    lifted = [entry for k in ports for entry in _lifted(meeting, below, settled[k], k, preserved, padded)]
+    promised = least((tags, assumed) for tags, assumed in lifted if assumed is not None)
+    partly = {Aside.but_nulls(tags) for tags, assumed in lifted if assumed is None}
     speaking = any(f.open for f in below) and any(
         (below[k].open or below[k].promised) and all(settling[k, h] or below[h].open for h in ports if h != k)
         for k in ports
@@ -113,7 +115,7 @@ def judge_sides(
     return Verdict(
         state,
         output,
-        flow_behind(operator, below, promised, speaking),
+        replace(flow_behind(operator, below, promised, speaking), asides=asides_behind(operator, below) | partly),
         tuple(why),
         tuple(dict.fromkeys(needs)),
         tuple(dict.fromkeys(assumes)),
@@ -186,8 +188,8 @@ def _lifted(
     k: int,
     preserved: Sequence[int],
     padded: Collection[int],
-) -> dict[Tags, frozenset[str]]:
-    """Templates behind the join that speak of attributes of input k.
+) -> list[tuple[Tags, frozenset[str] | None]]:
+    """Templates behind the join that speak of attributes of input k; with None those that do not speak of all events.
 
     Its own together with those that settle its rows; and, since the state is asked how far its rows reach, its own
     `+` on one attribute as soon as rows leave at all; and any of its own once time alone settles them. Rows whose key
@@ -206,17 +208,17 @@ def _lifted(
                 found.append((tags, assumed | best))
             elif timed:
                 found.append((tags, assumed | timed[0]))
-    lifted: list[tuple[Tags, frozenset[str]]] = []
-    for tags, assumed in found:
+    lifted: list[tuple[Tags, frozenset[str] | None]] = []
+    for tags, assumed in least(found).items():
         if not all(n in side.lifted for n, _ in tags):
             continue
-        if k in padded and any(n not in side.keys for n, _ in tags):
-            continue  # Unmatched rows of the other input are null there: no punctuation on it matches them.
         keys = [place for place, key in enumerate(side.keys) if any(key == n for n, _ in tags)]
         values = none_null((below[h], meeting.sides[h].keys[place]) for h in preserved for place in keys)
-        if values is not None:
-            lifted.append((frozenset((side.lifted[n], c) for n, c in tags), assumed | values))
-    return least(lifted)
+        if k in padded and any(n not in side.keys for n, _ in tags):
+            values = None  # Unmatched rows of the other input are null there: no punctuation on it matches them.
+        moved: Tags = frozenset((side.lifted[n], c) for n, c in tags)
+        lifted.append((moved, None if values is None else assumed | values))
+    return lifted
 
 
 def _pads(operator: Joined, ports: Sequence[int]) -> bool:

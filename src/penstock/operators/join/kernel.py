@@ -95,7 +95,7 @@ class JoinKernel:
     def under(self, circumstances: Circumstances) -> Self:
         """The same kernel with nothing noted yet, as lazy as is wanted, that hands over results in slices."""
         other = copy(self)
-        other.failed, other.laziness, other.emit = [], circumstances.laziness, circumstances.emit
+        other.failed, other.laziness, other.emit = [], circumstances.told.laziness, circumstances.emit
         return other
 
     @property

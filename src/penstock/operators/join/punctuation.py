@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from penstock.operators.join.ended_keys import EndedKeys, Values
@@ -33,18 +32,15 @@ class JoinBehaviour(Behaviour):
         self.meeting = meeting_of(operator)
         self.asks = asks
         sides = self.meeting.sides
-        #: By what promises with an end are kept apart, on each side and behind.
-        self.apart: list[tuple[str, ...]] = [() for _ in sides]
-        self.apart_behind: tuple[str, ...] = ()
         self.describers = [
             Describer(s.schema, s.keys if s.time is None else (*s.keys, s.time), domains(below))
             for s, below in zip(sides, operator.inputs, strict=True)
         ]
-        self.given = self._sets()
-        self.useful = self._sets()
+        self.given = [PunctuationSet(s.schema) for s in sides]
+        self.useful = [PunctuationSet(s.schema) for s in sides]
         # toward[h][k]: rows of k that h alone has settled; with two inputs that is all there is to it.
-        self.toward = [self._sets() for _ in sides]
-        self.settled = self._sets()
+        self.toward = [[PunctuationSet(s.schema) for s in sides] for _ in sides]
+        self.settled = [PunctuationSet(s.schema) for s in sides]
         self.said = PunctuationSet(self.meeting.output)
         self.fresh: list[list[Pattern]] = [[] for _ in sides]
         self.asking: list[list[Pattern]] = [[] for _ in sides]
@@ -58,19 +54,6 @@ class JoinBehaviour(Behaviour):
         self.done: list[list[Pattern]] = [[] for _ in sides]
         self.over: list[list[Pattern]] = [[] for _ in sides]
         self.thrift = Thrift(operator, self.meeting) if isinstance(operator, Join) and operator.thrifty else None
-
-    def _sets(self) -> list[PunctuationSet]:
-        sides = zip(self.meeting.sides, self.apart, strict=True)
-        return [PunctuationSet(side.schema, apart=names) for side, names in sides]
-
-    def keep_apart(self) -> None:
-        self.apart = [side.schema.times for side in self.meeting.sides]
-        self.apart_behind = self.meeting.output.times
-        for describer in self.describers:
-            describer.keep_apart()
-        self.given, self.useful, self.settled = self._sets(), self._sets(), self._sets()
-        self.toward = [self._sets() for _ in self.toward]
-        self.said = replace(self.said, apart=self.apart_behind)
 
     # --- new promises -------------------------------------------------------------------------------------------
 
@@ -100,7 +83,7 @@ class JoinBehaviour(Behaviour):
             for position, values in ends.items():
                 out += self._end(k, position, values)
         out += self._left_windows()
-        fresh = tuple(p for p in maximal(out, self.apart_behind) if not self.said.says(p))
+        fresh = tuple(p for p in maximal(out) if not self.said.covers(p))
         # Only what grows: of single values there would be ever more, and saying one twice does no harm.
         self.said = self.said.add(*filter(grows, fresh))
         return fresh
@@ -130,7 +113,7 @@ class JoinBehaviour(Behaviour):
     def _lifted(self, k: int, patterns: Iterable[Pattern]) -> list[Pattern]:
         """Promises about one side as promises about results."""
         side, output = self.meeting.sides[k], self.meeting.output
-        return [q for p in maximal(patterns, self.apart[k]) if (q := side.lift(p, output)) is not None]
+        return [q for p in maximal(patterns) if (q := side.lift(p, output)) is not None]
 
     def _settled(self, k: int) -> list[Pattern]:
         """Everything that the others have settled of one side."""
@@ -160,15 +143,14 @@ class JoinBehaviour(Behaviour):
                 if not moved:
                     continue
                 self.toward[h][k] = self.toward[h][k].add(*moved)
-                common = list(maximal(moved, self.apart[k]))
+                common = list(maximal(moved))
                 for other in range(len(sides)):
                     if other not in (h, k):
-                        both = (a.intersect(b) for a in common for b in self.toward[other][k])
-                        common = list(maximal(both, self.apart[k]))
+                        common = list(maximal(a.intersect(b) for a in common for b in self.toward[other][k]))
                 found[k] += common
         result = []
         for k, patterns in enumerate(found):
-            fresh = tuple(p for p in maximal(patterns, self.apart[k]) if not self.settled[k].says(p))
+            fresh = tuple(p for p in maximal(patterns) if not self.settled[k].covers(p))
             self.settled[k] = self.settled[k].add(*fresh)
             result.append(fresh)
         return result
@@ -204,7 +186,7 @@ class JoinBehaviour(Behaviour):
                     bound = less(from_tick(answer.least, unit_of(side.schema.type_of(name))))
                     free = Pattern.by_name(side.schema, {name: bound})
                 lifted = None if free is None else side.lift(free, self.meeting.output)
-                if lifted is not None and not self.said.says(lifted):
+                if lifted is not None and not self.said.covers(lifted):
                     self.free.append(lifted)
         self.asked = [[] for _ in self.asked]
 
@@ -301,12 +283,12 @@ class JoinBehaviour(Behaviour):
         schemas = [s.schema for s in self.meeting.sides]
 
         def sets(listed: Sequence[Any]) -> list[PunctuationSet]:
-            return [PunctuationSet.from_json(x, s, a) for x, s, a in zip(listed, schemas, self.apart, strict=True)]
+            return [PunctuationSet.from_json(x, s) for x, s in zip(listed, schemas, strict=True)]
 
         self.given, self.settled = sets(stored["given"]), sets(stored["settled"])
         self.useful, self.held_up = sets(stored["useful"]), sets(stored["held_up"])
         self.toward = [sets(row) for row in stored["toward"]]
-        self.said = PunctuationSet.from_json(stored["said"], self.meeting.output, self.apart_behind)
+        self.said = PunctuationSet.from_json(stored["said"], self.meeting.output)
         self.asked = [[Pattern.from_json(p, s) for p in a] for a, s in zip(stored["asked"], schemas, strict=True)]
         self.waiting = [(k, Pattern.from_json(p, schemas[k]), t) for k, p, t in stored["waiting"]]
         self.free = [Pattern.from_json(p, self.meeting.output) for p in stored["free"]]

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.operators.join import operator as join
 from penstock.operators.join.reference_outlet import Outlet
-from penstock.operators.join.reference_partner import Held, Partners, joined
+from penstock.operators.join.reference_partner import HeldEvent, Partners, joined
 from penstock.pattern.pattern import Pattern
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note
@@ -47,7 +47,7 @@ class Join:
 
     def __init__(self, declared: join.Join) -> None:
         self.declared, self.partners = declared, Partners(declared)
-        self.held: list[list[Held]] = [[], []]
+        self.held: list[list[HeldEvent]] = [[], []]
         self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
         self.outlet = outlet(declared, self.promised, self.held.__getitem__)
         #: What happened to the last item, if that is worth a word.
@@ -62,7 +62,7 @@ class Join:
         self.partners.on_failure = note
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
-        mine, other = Held(event.row, input), 1 - input
+        mine, other = HeldEvent(event.row, input), 1 - input
         found = [h for h in self.held[other] if self._match(mine, h)]
         wanted = self.partners.wanted(input, event.row)
         awaited = wanted is not None and self.promised[other].could_come(wanted)
@@ -85,7 +85,7 @@ class Join:
         known = self.promised[input].add(pattern)
         other = 1 - input
         out: list[Item] = []
-        kept: list[Held] = []
+        kept: list[HeldEvent] = []
         for held in self.held[other]:
             wanted = self.partners.wanted(other, held.row)
             if wanted is not None and self.promised[input].could_come(wanted):
@@ -99,11 +99,11 @@ class Join:
     def state(self) -> list[Any]:
         return [held.copy() for side in self.held for held in side]
 
-    def _match(self, mine: Held, theirs: Held) -> bool:
+    def _match(self, mine: HeldEvent, theirs: HeldEvent) -> bool:
         left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
         return self.partners.match(left.row, right.row)
 
-    def _meet(self, mine: Held, theirs: Held) -> list[Item]:
+    def _meet(self, mine: HeldEvent, theirs: HeldEvent) -> list[Item]:
         """What a pair gives: a row, or, where only left events count, the left one at its first match."""
         left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
         first = not left.matched
@@ -112,7 +112,7 @@ class Join:
             return []
         return [joined(self.declared.columns, (left.row, right.row), self.declared.schema)]
 
-    def _let_go(self, held: Held) -> list[Item]:
+    def _let_go(self, held: HeldEvent) -> list[Item]:
         if held.matched or held.input not in ALONE[self.declared.how]:
             return []
         rows = (held.row, None) if held.input == 0 else (None, held.row)

@@ -12,7 +12,7 @@ from itertools import product
 
 from penstock.errors import UserError
 from penstock.operators.join.operator import Taken
-from penstock.operators.join.reference_partner import Held
+from penstock.operators.join.reference_partner import HeldEvent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction
 from penstock.pattern.schema import Schema
@@ -34,7 +34,7 @@ class Outlet:
         schema: Schema,
         columns: Sequence[Taken],
         promised: Sequence[Promises],
-        held: Callable[[int], Iterable[Held]],
+        held: Callable[[int], Iterable[HeldEvent]],
         equal: Iterable[Iterable[Origin]],
         *,
         alone: Iterable[int] = (),

@@ -23,16 +23,16 @@ Row = Mapping[str, Any]
 
 
 @dataclass
-class Held:
+class HeldEvent:
     """An event in the state of a join. `matched` tells whether it has had a partner."""
 
     row: Row
     input: int
     matched: bool = field(default=False, compare=False)
 
-    def copy(self) -> Held:
+    def copy(self) -> HeldEvent:
         """The event as it is now."""
-        return Held(self.row, self.input, self.matched)
+        return HeldEvent(self.row, self.input, self.matched)
 
     def __str__(self) -> str:
         return f"input {self.input}: {Event(self.row)}{' (has had a partner)' if self.matched else ''}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
-from penstock.plan.spec import Measured, Retraction, Surroundings, Traits
+from penstock.plan.spec import Measured, Retraction, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
@@ -28,20 +25,15 @@ class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
 
     def traits(self, operator: LandmarkAggregate) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="unasked",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="one",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def behaviour(self, operator: LandmarkAggregate, heard: bool) -> Behaviour:
-        from penstock.operators.landmark_aggregate.punctuation import LandmarkBehaviour
+        """Windows end for all keys together: only their ends count."""
+        from penstock.operators.aggregate.punctuation import ClosingBehaviour
 
-        return LandmarkBehaviour(operator)
+        return ClosingBehaviour(operator, (operator.window.label,))
 
     def judge(self, operator: LandmarkAggregate, below: Sequence[Flow]) -> Verdict:
         from penstock.operators.landmark_aggregate.contract import judge_landmarks
@@ -54,23 +46,11 @@ class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
         return bound_landmarks(operator, below[0])
 
     def total(self, operator: LandmarkAggregate, below: Sequence[int | None]) -> int | None:
-        """Results come without events: one for every key and period."""
-        return None
+        return below[0]
 
-    def respond(self, operator: LandmarkAggregate, pattern: Pattern) -> Response:
-        from penstock.operators.landmark_aggregate.feedback import respond_landmarks
-
-        return respond_landmarks(operator, pattern)
-
-    def step(self, operator: LandmarkAggregate, node_id: str) -> Any:
-        from penstock.operators.landmark_aggregate.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: LandmarkAggregate, around: Surroundings) -> Running:
-        from penstock.operators.landmark_aggregate import reference
-
-        return reference.LandmarkAggregate(operator)
+    respond = found_in("feedback", "respond_landmarks")
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "LandmarkAggregate")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         from penstock.operators.aggregate.example import some_groups

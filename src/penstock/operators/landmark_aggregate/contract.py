@@ -15,8 +15,8 @@ from penstock.operators.window.contract import clock_ticks
 def judge_landmarks(operator: LandmarkAggregate, below: Flow) -> Verdict:
     """In: {[[label:+]]}, Out: the same.
 
-    Results come as time goes on, but the totals of each key stay for ever: they must be few and not grow. They go on
-    for a key even when no event of it can come: only time closes anything.
+    Results come as time goes on, but the totals of each key stay for ever: they must be few and not grow.
+    Windows end for all keys together: only time closes anything.
     """
     label = operator.window.label
     closing = {t: a for t, a in below.described([label]).items() if t == {(label, "+")}}
@@ -28,8 +28,7 @@ def judge_landmarks(operator: LandmarkAggregate, below: Flow) -> Verdict:
     needs = () if closing or below.open else below.wanted([label])
     if endless:
         names = " and ".join(f"`{k}`" for k in endless)
-        stay = "a landmark window never lets go of a key, and each window has ever more results"
-        said.insert(0, f"totals of each {names} stay for ever: {stay}")
+        said.insert(0, f"totals of each {names} stay for ever: a landmark window never lets go of a key")
         needs = (*needs, f'declare all values of {names}: ps.Punctuate.values("{endless[0]}", […])')
     if growing:
         said += growing

@@ -9,6 +9,6 @@ from penstock.plan.response import Response
 
 
 def respond_landmarks(operator: LandmarkAggregate, pattern: Pattern) -> Response:
-    """At the end, every group has results up to the latest event of all: an event of another group, or one after the
-    windows in question, may be that one."""
-    return respond_keeping(operator, pattern, operator.keys, "an event counts for all later landmark windows")
+    """Whole groups may go, single windows of a group may not."""
+    why = "an event counts for all later landmark windows"
+    return respond_keeping(operator, pattern, (operator.window.label,), why)

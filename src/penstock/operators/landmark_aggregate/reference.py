@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.errors import FailingError
@@ -15,16 +15,14 @@ from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.moment import from_tick, to_tick
-from penstock.reference.promises import Promises, has_end
+from penstock.reference.promises import Promises
 
 
 class LandmarkAggregate:
-    """For every window end that is newly complete, every group with events before that end.
+    """For every window end that is newly complete, every group with events in the period before that end.
 
-    An event is in infinitely many windows, so Bucket and Aggregate are one here. There are windows as far as time is
-    told to have come, and when nothing more can come, those up to the latest event. It may be told later that time has
-    come further, so only the end of the input is the end. Windows end for all groups together: a punctuation that
-    restricts a key as well closes nothing.
+    An event is in infinitely many windows, so Bucket and Aggregate are one here. Windows end for all groups together: a
+    punctuation that restricts a key as well closes nothing.
     """
 
     def __init__(self, declared: operator.LandmarkAggregate) -> None:
@@ -38,13 +36,10 @@ class LandmarkAggregate:
         self.promised = Promises(source.schema, domains(source, but=[window.on]))
         self.times = possible_times(window, source)
         self.given: list[Restriction] = []
-        #: Whether nothing at all can come, and whether that was passed on. Who runs the plan knows if that is the end.
-        self.idle = self.done = False
-        self.is_over: Callable[[], bool] = lambda: True
         self.groups: dict[tuple[Any, ...], Group] = {}
         self.on_failure: Note = ignore
-        #: Per group, the latest window end that was emitted.
-        self.emitted: dict[tuple[Any, ...], int] = {}
+        #: The latest window end that was emitted.
+        self.emitted = window.origin
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         moment = event.row[self.on]
@@ -58,53 +53,39 @@ class LandmarkAggregate:
         return []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        out = [item for known in self.promised.add(pattern) for item in self._close(known)]
-        return [*out, *self.end()]
+        return [item for known in self.promised.add(pattern) for item in self._close(known)]
 
     def _close(self, pattern: Pattern) -> Iterable[Item]:
         if not set(pattern.restricted) <= {self.on}:
             return []
         self.given.append(pattern[self.on])
-        self.idle = self.idle or ANY in self.given
-        out: list[Item] = []
-        come = complete_landmarks(self.window, [g for g in self.given if has_end(g)], self.times)
-        if isinstance(come, Range) and come.high is not None:
-            out += self._emit_up_to(come.high)
-            labels = to_labels(come, self.label_type)
-            out.append(Punctuate(Pattern.by_name(self.declared.schema, {self.window.label: labels})))
-        if self.idle or complete_landmarks(self.window, self.given, self.times) == Range(None, None):
-            out += self._emit_up_to(self._end_of_latest())
-        return out
-
-    def end(self) -> list[Item]:
-        """The last word, when nothing can come because the input is over."""
-        if self.done or not self.idle or not self.is_over():
+        ends = Range(None, None) if ANY in self.given else complete_landmarks(self.window, self.given, self.times)
+        if not isinstance(ends, Range):
             return []
-        self.done = True
+        if ends.high is not None:
+            labels = to_labels(ends, self.label_type)
+            passed = Pattern.by_name(self.declared.schema, {self.window.label: labels})
+            return [*self._emit_up_to(ends.high), Punctuate(passed)]
+        out = self._emit_up_to(None)
         self.groups.clear()
-        return [Punctuate(Pattern.all(self.declared.schema))]
+        return [*out, Punctuate(Pattern.all(self.declared.schema))]
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]
 
-    def _end_of_latest(self) -> int:
-        """The end of the first window that holds the latest event."""
-        end = self.window.origin
-        while any(to_tick(row[self.on]) >= end for group in self.groups.values() for row in group.rows):
-            end += self.window.every
-        return end
-
-    def _emit_up_to(self, last: int) -> list[Item]:
+    def _emit_up_to(self, last: int | None) -> list[Item]:
         out: list[Item] = []
-        end = self.window.origin + self.window.every
-        while end <= last:
-            for identity, group in self.groups.items():
-                key = dict(zip(self.keys, group.key))
-                before = [row for row in group.rows if to_tick(row[self.on]) < end]
-                new = end > self.emitted.get(identity, self.window.origin)
-                if before and new:
-                    key[self.window.label] = from_tick(end, self.label_type)
+        ends = {self._end(row) for group in self.groups.values() for row in group.rows}
+        for end in sorted(e for e in ends if e > self.emitted and (last is None or e <= last)):
+            for group in self.groups.values():
+                if any(self._end(row) == end for row in group.rows):
+                    key = {**dict(zip(self.keys, group.key)), self.window.label: from_tick(end, self.label_type)}
+                    before = [row for row in group.rows if self._end(row) <= end]
                     out += results(self.declared, key, before, self.schema, self.on_failure)
-                    self.emitted[identity] = end
-            end += self.window.every
+            self.emitted = end
         return out
+
+    def _end(self, row: Mapping[str, Any]) -> int:
+        """The end of the period of an event."""
+        origin, every = self.window.origin, self.window.every
+        return origin + ((to_tick(row[self.on]) - origin) // every + 1) * every

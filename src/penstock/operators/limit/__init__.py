@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.limit.operator import Limit
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class LimitSpec(Spec[Limit]):
@@ -28,15 +26,9 @@ class LimitSpec(Spec[Limit]):
     # --- the plan
     def traits(self, operator: Limit) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=True,
-            at_once=False,
-            makes="one",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=True, at_once=False, makes="one",
+            exact=True, listens=False, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Limit) -> Lineage:
         return same(operator)
@@ -57,10 +49,7 @@ class LimitSpec(Spec[Limit]):
         return {"kind": operator.kind}
 
     # --- punctuation
-    def behaviour(self, operator: Limit, heard: bool) -> Behaviour:
-        from penstock.operators.limit.punctuation import LimitBehaviour
-
-        return LimitBehaviour(operator)
+    behaviour = made_in("punctuation", "LimitBehaviour")
 
     # --- contracts
     def judge(self, operator: Limit, below: Sequence[Flow]) -> Verdict:
@@ -94,15 +83,8 @@ class LimitSpec(Spec[Limit]):
         return [Told(0, unwanted(operator.inputs[0].schema, {}), widening=True)]
 
     # --- running it
-    def step(self, operator: Limit, node_id: str) -> Any:
-        from penstock.operators.limit.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Limit, around: Surroundings) -> Running:
-        from penstock.operators.limit import reference
-
-        return reference.Limit(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Limit")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

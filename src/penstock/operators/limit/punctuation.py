@@ -35,10 +35,6 @@ class LimitBehaviour(Behaviour):
             return (Pattern.all(self.schema),)
         return tuple(Pattern(self.schema, p.restrictions) for p in patterns)
 
-    @property
-    def is_over(self) -> bool:
-        return self.over or self.inputs_over
-
     def orders(self) -> Orders:
         release, self.fresh = maximal(self.fresh), []
         ask = () if self.full or self.over else ((Pattern.all(self.schema),),)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.lookup.operator import TableJoin
-from penstock.plan.spec import Carried, Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Carried, Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
 
 if TYPE_CHECKING:
     import random
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
     from penstock.reference.running import Running
 
 
@@ -29,15 +28,9 @@ class LookupSpec(Spec[TableJoin]):
     # --- the plan
     def traits(self, operator: TableJoin) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="several" if operator.as_of is None else "one",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=False, at_once=True, makes="several" if operator.as_of is None else "one",
+            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: TableJoin) -> Lineage:
         of_stream = ((c.name, c.origins) for c in operator.columns if all(side == 0 for side, _ in c.origins))
@@ -81,10 +74,7 @@ class LookupSpec(Spec[TableJoin]):
         return None if operator.as_of is None else below[0]  # Without versions, an event finds all rows with its key.
 
     # --- feedback
-    def respond(self, operator: TableJoin, pattern: Pattern) -> Response:
-        from penstock.operators.lookup.feedback import respond_lookup
-
-        return respond_lookup(operator, pattern)
+    respond = found_in("feedback", "respond_lookup")
 
     def passes_all(self, operator: TableJoin, pattern: Pattern) -> bool:
         return True
@@ -93,10 +83,7 @@ class LookupSpec(Spec[TableJoin]):
         return ()
 
     # --- running it
-    def step(self, operator: TableJoin, node_id: str) -> Any:
-        from penstock.operators.lookup.step import step_of
-
-        return step_of(operator, node_id)
+    step = found_in("step", "step_of")
 
     def reference(self, operator: TableJoin, around: Surroundings) -> Running:
         from penstock.operators.lookup import reference

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.map.operator import Map
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 def unchanged(rows: pa.Table) -> pa.Table:
@@ -32,15 +30,9 @@ class MapSpec(Spec[Map]):
 
     def traits(self, operator: Map) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="any",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=False, at_once=True, makes="any",
+            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Map) -> Lineage:
         return same(operator, operator.keeps)
@@ -82,10 +74,7 @@ class MapSpec(Spec[Map]):
     def total(self, operator: Map, below: Sequence[int | None]) -> int | None:
         return None  # A function may make any number of events of one.
 
-    def respond(self, operator: Map, pattern: Pattern) -> Response:
-        from penstock.operators.map.feedback import respond_map
-
-        return respond_map(operator, pattern)
+    respond = found_in("feedback", "respond_map")
 
     def passes_all(self, operator: Map, pattern: Pattern) -> bool:
         return True
@@ -93,15 +82,8 @@ class MapSpec(Spec[Map]):
     def issues(self, operator: Map, below: Sequence[Flow]) -> Iterable[Told]:
         return ()
 
-    def step(self, operator: Map, node_id: str) -> Any:
-        from penstock.operators.map.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Map, around: Surroundings) -> Running:
-        from penstock.operators.map import reference
-
-        return reference.Map(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Map")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         names = below.schema.names

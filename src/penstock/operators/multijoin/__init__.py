@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import lineage_of, origins_in_words
 from penstock.operators.multijoin.operator import MultiJoin
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.flow import Flow
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
     from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class MultiJoinSpec(Spec[MultiJoin]):
@@ -29,15 +27,9 @@ class MultiJoinSpec(Spec[MultiJoin]):
     # --- the plan
     def traits(self, operator: MultiJoin) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="any",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="any",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: MultiJoin) -> Lineage:
         return lineage_of(operator.columns)
@@ -68,10 +60,7 @@ class MultiJoinSpec(Spec[MultiJoin]):
         return JoinBehaviour(operator, asks=heard)
 
     # --- contracts
-    def judge(self, operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.multijoin.contract import judge_multijoin
-
-        return judge_multijoin(operator, below)
+    judge = found_in("contract", "judge_multijoin")
 
     def bound(self, operator: MultiJoin, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
         from penstock.operators.multijoin.contract import bound_multijoin
@@ -94,21 +83,11 @@ class MultiJoinSpec(Spec[MultiJoin]):
         return ()
 
     # --- running it
-    def step(self, operator: MultiJoin, node_id: str) -> Any:
-        from penstock.operators.multijoin.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: MultiJoin, around: Surroundings) -> Running:
-        from penstock.operators.multijoin import reference
-
-        return reference.MultiJoin(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "MultiJoin")
 
     # --- tests
-    def example(self, random: random.Random, below: Any, other: Any) -> Any:
-        from penstock.operators.multijoin.example import drawn
-
-        return drawn(random, below, other)
+    example = found_in("example", "drawn")
 
 
 SPEC = MultiJoinSpec()

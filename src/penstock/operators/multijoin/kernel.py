@@ -97,10 +97,10 @@ class MultiJoinKernel:
 
     def under(self, circumstances: Circumstances) -> Self:
         """This kernel, as lazy as is wanted."""
-        if circumstances.laziness == self.laziness:
+        if circumstances.told.laziness == self.laziness:
             return self
         other = copy(self)
-        other.laziness = circumstances.laziness
+        other.laziness = circumstances.told.laziness
         return other
 
     def step(

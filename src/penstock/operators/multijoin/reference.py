@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.operators.join.reference_outlet import Outlet
-from penstock.operators.join.reference_partner import Held, Row, joined, moments
+from penstock.operators.join.reference_partner import HeldEvent, Row, joined, moments
 from penstock.operators.multijoin import operator as join
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction
@@ -28,14 +28,14 @@ class MultiJoin:
     def __init__(self, declared: join.MultiJoin) -> None:
         self.declared, self.inputs = declared, range(len(declared.inputs))
         self.schemas = [i.schema for i in declared.inputs]
-        self.held: list[list[Held]] = [[] for _ in self.inputs]
+        self.held: list[list[HeldEvent]] = [[] for _ in self.inputs]
         self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
         equal = [[(i, names[k]) for i, names in enumerate(declared.keys)] for k in range(len(declared.keys[0]))]
         self.outlet = Outlet(declared.schema, declared.columns, self.promised, self.held.__getitem__, equal)
         self.note = ""
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
-        mine = Held(event.row, input)
+        mine = HeldEvent(event.row, input)
         found = self._combine([[mine] if i == input else self.held[i] for i in self.inputs])
         awaited = self._is_awaited(mine)
         self.note = "" if awaited else "not stored: no partner can come" if found else "dropped: no partner can come"
@@ -55,14 +55,14 @@ class MultiJoin:
     def state(self) -> list[Any]:
         return [held.copy() for side in self.held for held in side]
 
-    def _combine(self, candidates: Sequence[Sequence[Held]]) -> list[tuple[Row, ...]]:
+    def _combine(self, candidates: Sequence[Sequence[HeldEvent]]) -> list[tuple[Row, ...]]:
         """Every choice of one candidate for each input, all of which belong together."""
-        found: list[tuple[Held, ...]] = [()]
+        found: list[tuple[HeldEvent, ...]] = [()]
         for each in candidates:
             found = [(*chosen, h) for chosen in found for h in each if all(self._belong(c, h) for c in chosen)]
         return [tuple(h.row for h in chosen) for chosen in found]
 
-    def _belong(self, a: Held, b: Held) -> bool:
+    def _belong(self, a: HeldEvent, b: HeldEvent) -> bool:
         mine, theirs = ([h.row[name] for name in self.declared.keys[h.input]] for h in (a, b))
         if None in mine or [*map(identity, mine)] != [*map(identity, theirs)]:
             return False
@@ -80,13 +80,13 @@ class MultiJoin:
         times, windows = self.declared.times, self.declared.windows
         return times[i] is not None and times[j] is not None and not (windows[i] is windows[j] is None)
 
-    def _is_awaited(self, held: Held) -> bool:
+    def _is_awaited(self, held: HeldEvent) -> bool:
         wanted = {i: self._wanted(held, i) for i in self.inputs if i != held.input}
         if any(w is None for w in wanted.values()):
             return False  # Without a key, or a time where it matters, it belongs to nothing.
         return any(w is not None and self.promised[i].could_come(w) for i, w in wanted.items())
 
-    def _wanted(self, held: Held, other: int) -> Wanted | None:
+    def _wanted(self, held: HeldEvent, other: int) -> Wanted | None:
         """What an event of another input must look like to belong to this one."""
         wanted: dict[str, list[Value | Restriction]] = {}
         for name, own in zip(self.declared.keys[other], self.declared.keys[held.input]):

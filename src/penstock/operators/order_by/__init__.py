@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.order_by.operator import OrderBy
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class OrderBySpec(Spec[OrderBy]):
@@ -28,15 +26,9 @@ class OrderBySpec(Spec[OrderBy]):
     # --- the plan
     def traits(self, operator: OrderBy) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=operator.slack is not None,
-            at_once=False,
-            makes="one",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=operator.slack is not None, at_once=False, makes="one",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: OrderBy) -> Lineage:
         return same(operator)
@@ -57,10 +49,7 @@ class OrderBySpec(Spec[OrderBy]):
         return {"kind": "order", "by": [n for n, _ in operator.by]}
 
     # --- punctuation
-    def behaviour(self, operator: OrderBy, heard: bool) -> Behaviour:
-        from penstock.operators.order_by.punctuation import OrderBehaviour
-
-        return OrderBehaviour(operator)
+    behaviour = made_in("punctuation", "OrderBehaviour")
 
     # --- contracts
     def judge(self, operator: OrderBy, below: Sequence[Flow]) -> Verdict:
@@ -94,15 +83,8 @@ class OrderBySpec(Spec[OrderBy]):
         return ()
 
     # --- running it
-    def step(self, operator: OrderBy, node_id: str) -> Any:
-        from penstock.operators.order_by.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: OrderBy, around: Surroundings) -> Running:
-        from penstock.operators.order_by import reference
-
-        return reference.OrderBy(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "OrderBy")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from penstock.contract import bounding
 from penstock.contract.flow import Flow, Tags, Verdict, behind, least
@@ -20,7 +21,7 @@ def judge_order(operator: OrderBy, below: Flow) -> Verdict:
     """
     if operator.slack is not None:
         why = (f"the first of {operator.slack + 1:,} events leaves when another arrives",)
-        return Verdict("constant", "at once", behind(operator, below, {}), why)
+        return Verdict("constant", "at once", replace(behind(operator, below, {}), asides=frozenset()), why)
     first, descending = operator.by[0]
     useful = ((0, first),)
     ready: list[tuple[Tags, frozenset[str]]] = []
@@ -34,7 +35,7 @@ def judge_order(operator: OrderBy, below: Flow) -> Verdict:
     releasing = least(ready)
     # A prefix is "up to"; descending it would be "from", for which there is no class.
     passed = {} if descending else least((frozenset({(first, "+")}), a) for a in releasing.values())
-    flow = behind(operator, below, passed)
+    flow = replace(behind(operator, below, passed), asides=frozenset())
     if releasing:
         why = (f"a sorted prefix leaves on {below.any_of(releasing)}",)
         return Verdict("bounded", "complete", flow, why, (), assumed_of(releasing), useful)

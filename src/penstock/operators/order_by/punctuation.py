@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.order_by.sorted_prefix import prefix
-from penstock.pattern.minimise import by_reach
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.plan.behaviour import Behaviour, maximal
@@ -26,12 +24,7 @@ class OrderBehaviour(Behaviour):
         self.operator, self.schema, self.domains = operator, operator.schema, domains(operator)
         self.given = PunctuationSet(self.schema)
         self.done = PunctuationSet(self.schema)
-        self.apart: tuple[str, ...] = ()
         self.fresh: list[Pattern] = []
-
-    def keep_apart(self) -> None:
-        self.apart = self.schema.times
-        self.given, self.done = replace(self.given, apart=self.apart), replace(self.done, apart=self.apart)
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
@@ -43,16 +36,11 @@ class OrderBehaviour(Behaviour):
             # What also restricts something else can help only where that has a finite domain.
             known = {*self.domains, *(name for name, _ in self.operator.by)}
             self.given = self.given.add(*(Pattern(self.schema, p.restrictions) for p in patterns if p.describes(known)))
-            complete = [p for some in self._told() for p in prefix(some, self.operator.by, self.schema, self.domains)]
-            found = tuple(p for p in complete if not self.done.says(p))
+            complete = prefix(self.given, self.operator.by, self.schema, self.domains)
+            found = tuple(p for p in complete if not self.done.covers(p))
             self.done = self.done.add(*found)
         self.fresh += found
         return found
-
-    def _told(self) -> list[list[Pattern]]:
-        """All promises together, and before that those that have an end, where these are kept apart."""
-        ending = [p for kind, some in by_reach(self.given, self.apart).items() if any(kind) for p in some]
-        return [ending, list(self.given)] if ending else [list(self.given)]
 
     def orders(self) -> Orders:
         release, self.fresh = maximal(self.fresh), []
@@ -62,5 +50,5 @@ class OrderBehaviour(Behaviour):
         return {"given": self.given.to_json(), "done": self.done.to_json()}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        self.given = PunctuationSet.from_json(stored["given"], self.schema, self.apart)
-        self.done = PunctuationSet.from_json(stored["done"], self.schema, self.apart)
+        self.given = PunctuationSet.from_json(stored["given"], self.schema)
+        self.done = PunctuationSet.from_json(stored["done"], self.schema)

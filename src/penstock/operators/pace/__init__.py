@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.pace.operator import Pace
 from penstock.operators.union.operator import alike, of_any
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract import rates
-    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.flow import Flow
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.response import Response
     from penstock.reference.running import Running
 
@@ -32,15 +31,9 @@ class PaceSpec(Spec[Pace]):
     # --- the plan
     def traits(self, operator: Pace) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=True,
-            at_once=True,
-            makes="one",
-            exact=False,
-            listens=False,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=False, heeds_order=True, at_once=True, makes="one",
+            exact=False, listens=False, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Pace) -> Lineage:
         return of_any(operator)
@@ -61,16 +54,10 @@ class PaceSpec(Spec[Pace]):
         return None
 
     # --- punctuation
-    def behaviour(self, operator: Pace, heard: bool) -> Behaviour:
-        from penstock.operators.pace.punctuation import PaceBehaviour
-
-        return PaceBehaviour(operator, heard)
+    behaviour = found_in("punctuation", "PaceBehaviour")
 
     # --- contracts
-    def judge(self, operator: Pace, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.pace.contract import judge_pace
-
-        return judge_pace(operator, below)
+    judge = found_in("contract", "judge_pace")
 
     def bound(self, operator: Pace, below: Sequence[rates.Pace], measured: Measured) -> tuple[Bound, rates.Pace]:
         from penstock.contract.size import Bound
@@ -103,10 +90,7 @@ class PaceSpec(Spec[Pace]):
         return [Told(port, feedback, widening=True) for port, feedback in enumerate(told)]
 
     # --- running it
-    def step(self, operator: Pace, node_id: str) -> Any:
-        from penstock.operators.pace.step import step_of
-
-        return step_of(operator, node_id)
+    step = found_in("step", "step_of")
 
     def reference(self, operator: Pace, around: Surroundings) -> Running:
         from penstock.operators.pace import reference

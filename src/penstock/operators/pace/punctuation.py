@@ -48,7 +48,7 @@ class PaceBehaviour(UnionBehaviour):
             if self.said.covers(promise):
                 return super().receive(arrived)
             self.said = self.said.add(promise)
-            return maximal((promise, *super().receive(arrived)), self.apart)
+            return maximal((promise, *super().receive(arrived)))
         return super().receive(arrived)
 
     def tell(self) -> int | None:

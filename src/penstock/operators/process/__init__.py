@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.process.operator import Process
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class ProcessSpec(Spec[Process]):
@@ -28,15 +25,9 @@ class ProcessSpec(Spec[Process]):
     # --- the plan
     def traits(self, operator: Process) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=True,
-            at_once=False,
-            makes="any",
-            exact=False,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=True, at_once=False, makes="any",
+            exact=False, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Process) -> Lineage:
         return same(operator, operator.kept)
@@ -57,10 +48,7 @@ class ProcessSpec(Spec[Process]):
         return {"kind": operator.kind, "keys": list(operator.by)}
 
     # --- punctuation
-    def behaviour(self, operator: Process, heard: bool) -> Behaviour:
-        from penstock.operators.process.punctuation import ProcessBehaviour
-
-        return ProcessBehaviour(operator)
+    behaviour = made_in("punctuation", "ProcessBehaviour")
 
     # --- contracts
     def judge(self, operator: Process, below: Sequence[Flow]) -> Verdict:
@@ -77,10 +65,7 @@ class ProcessSpec(Spec[Process]):
         return None  # A function may make any number of events of one.
 
     # --- feedback
-    def respond(self, operator: Process, pattern: Pattern) -> Response:
-        from penstock.operators.process.feedback import respond_process
-
-        return respond_process(operator, pattern)
+    respond = found_in("feedback", "respond_process")
 
     def passes_all(self, operator: Process, pattern: Pattern) -> bool:
         return False
@@ -89,15 +74,8 @@ class ProcessSpec(Spec[Process]):
         return ()
 
     # --- running it
-    def step(self, operator: Process, node_id: str) -> Any:
-        from penstock.operators.process.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Process, around: Surroundings) -> Running:
-        from penstock.operators.process import reference
-
-        return reference.Process(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Process")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

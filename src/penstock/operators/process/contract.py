@@ -8,6 +8,7 @@ from penstock.contract.bounding import PARTS, least, owner, renamed, sized
 from penstock.contract.flow import Flow, Verdict, behind
 from penstock.contract.rates import Pace, soonest
 from penstock.contract.size import HASH, Bound, widths
+from penstock.errors import counted
 from penstock.operators.aggregate.contract import judge_leaving, on_attributes
 from penstock.operators.process.operator import Process
 
@@ -41,7 +42,7 @@ def bound_process(operator: Process, below: Pace, epoch: int | None) -> tuple[Bo
     together = below.together(by)
     term = soonest(below.on(by))
     width = widths(operator.held.arrow, HASH)
-    many = f"{together:,} keys" if together is not None else "? keys"
+    many = counted(together, "key") if together is not None else "? keys"
     known = renamed(below, operator, {n: (n,) for n in operator.kept})
     results = replace(known, rate=None, lacks="", unique=frozenset(), moment=frozenset())
     if term is None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.project.operator import Project
-from penstock.plan.spec import Carried, Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Carried, Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
 
 if TYPE_CHECKING:
     import random
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
     from penstock.reference.running import Running
 
 
@@ -25,15 +24,9 @@ class ProjectSpec(Spec[Project]):
 
     def traits(self, operator: Project) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="one",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=False, at_once=True, makes="one",
+            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Project) -> Lineage:
         return {new: Carried(((0, old),)) for old, names in operator.renames.items() for new in names}
@@ -77,10 +70,7 @@ class ProjectSpec(Spec[Project]):
     def total(self, operator: Project, below: Sequence[int | None]) -> int | None:
         return below[0]
 
-    def respond(self, operator: Project, pattern: Pattern) -> Response:
-        from penstock.operators.project.feedback import respond_project
-
-        return respond_project(operator, pattern)
+    respond = found_in("feedback", "respond_project")
 
     def passes_all(self, operator: Project, pattern: Pattern) -> bool:
         return True
@@ -88,10 +78,7 @@ class ProjectSpec(Spec[Project]):
     def issues(self, operator: Project, below: Sequence[Flow]) -> Iterable[Told]:
         return ()
 
-    def step(self, operator: Project, node_id: str) -> Any:
-        from penstock.operators.project.step import step_of
-
-        return step_of(operator, node_id)
+    step = found_in("step", "step_of")
 
     def reference(self, operator: Project, around: Surroundings) -> Running:
         from penstock.operators.project import reference

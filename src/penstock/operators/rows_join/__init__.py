@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import PADDED, join_definition, lineage_of
 from penstock.operators.rows_join.operator import RowsJoin
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.flow import Flow
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class RowsJoinSpec(Spec[RowsJoin]):
@@ -29,15 +26,9 @@ class RowsJoinSpec(Spec[RowsJoin]):
     # --- the plan
     def traits(self, operator: RowsJoin) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="any",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="any",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: RowsJoin) -> Lineage:
         return lineage_of(operator.columns, PADDED[operator.how])
@@ -60,16 +51,10 @@ class RowsJoinSpec(Spec[RowsJoin]):
         return {"kind": "join", "keys": keys, "times": list(operator.times), "reach": {}}
 
     # --- punctuation
-    def behaviour(self, operator: RowsJoin, heard: bool) -> Behaviour:
-        from penstock.operators.rows_join.punctuation import RowsJoinBehaviour
-
-        return RowsJoinBehaviour(operator)
+    behaviour = made_in("punctuation", "RowsJoinBehaviour")
 
     # --- contracts
-    def judge(self, operator: RowsJoin, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.rows_join.contract import judge_rows_join
-
-        return judge_rows_join(operator, below)
+    judge = found_in("contract", "judge_rows_join")
 
     def bound(self, operator: RowsJoin, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
         from penstock.operators.rows_join.contract import bound_rows_join
@@ -80,10 +65,7 @@ class RowsJoinSpec(Spec[RowsJoin]):
         return None  # Each event may meet many.
 
     # --- feedback
-    def respond(self, operator: RowsJoin, pattern: Pattern) -> Response:
-        from penstock.operators.rows_join.feedback import respond_rows_join
-
-        return respond_rows_join(operator, pattern)
+    respond = found_in("feedback", "respond_rows_join")
 
     def passes_all(self, operator: RowsJoin, pattern: Pattern) -> bool:
         return False
@@ -94,15 +76,8 @@ class RowsJoinSpec(Spec[RowsJoin]):
         return issues_rows_join(operator)
 
     # --- running it
-    def step(self, operator: RowsJoin, node_id: str) -> Any:
-        from penstock.operators.rows_join.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: RowsJoin, around: Surroundings) -> Running:
-        from penstock.operators.rows_join import reference
-
-        return reference.RowsJoin(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "RowsJoin")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -10,6 +10,7 @@ from penstock.contract.flow import Flow, Tags, Verdict, also_ends
 from penstock.contract.rates import Pace, Term
 from penstock.contract.report import Output, State
 from penstock.contract.size import HASH, Bound, widths
+from penstock.errors import counted
 from penstock.operators.join.bound import each_once, pace_of_any
 from penstock.operators.join.contract import called, flow_behind
 from penstock.operators.join.operator import LONELY
@@ -119,7 +120,7 @@ def bound_rows_join(operator: RowsJoin, below: Sequence[Pace], epoch: int | None
         if keys is None or limit is None or waiting is None or rows is None:
             rows = size = None
             continue
-        why.append(f"{name}: {keys:,} keys × {limit:,} rows, {waiting:,} waiting")
+        why.append(f"{name}: {counted(keys, 'key')} × {counted(limit, 'row')}, {waiting:,} waiting")
         kept = keys * limit + waiting
         width = widths(operator.inputs[k].schema.arrow, HASH)
         size = None if size is None or width is None else size + kept * width

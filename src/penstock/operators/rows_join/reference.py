@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.operators.join.reference import ALONE, outlet
-from penstock.operators.join.reference_partner import Held, Partners, joined, moments
+from penstock.operators.join.reference_partner import HeldEvent, Partners, joined, moments
 from penstock.operators.rows_join import operator
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction
@@ -34,9 +34,9 @@ class RowsJoin:
     def __init__(self, declared: operator.RowsJoin) -> None:
         self.declared, self.rows, self.times = declared, declared.rows, declared.times
         self.partners = Partners(declared)
-        self.waiting: list[Held] = []
+        self.waiting: list[HeldEvent] = []
         #: Per side and key, those that later events of the other side can meet, in order.
-        self.recent: list[dict[Key, list[Held]]] = [{}, {}]
+        self.recent: list[dict[Key, list[HeldEvent]]] = [{}, {}]
         self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
         self.outlet = outlet(declared, self.promised, self._held)
         self.note = ""
@@ -50,7 +50,7 @@ class RowsJoin:
         self.partners.on_failure = note
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
-        mine = Held(event.row, input)
+        mine = HeldEvent(event.row, input)
         if self._key(mine) is None or event.row[self.times[input]] is None:
             self.note = "dropped: no partner can come"
             return self._let_go(mine)
@@ -84,7 +84,7 @@ class RowsJoin:
                     del self.recent[side][key]
         return [*out, *self.outlet.speak()]
 
-    def _turn(self, mine: Held, key: Key) -> list[Item]:
+    def _turn(self, mine: HeldEvent, key: Key) -> list[Item]:
         out: list[Item] = []
         other = 1 - mine.input
         for theirs in self.recent[other].get(key, []):
@@ -96,7 +96,7 @@ class RowsJoin:
             out += self._let_go(recent.pop(0))
         return out
 
-    def _meet(self, mine: Held, theirs: Held) -> list[Item]:
+    def _meet(self, mine: HeldEvent, theirs: HeldEvent) -> list[Item]:
         left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
         if not self.partners.match(left.row, right.row):
             return []
@@ -106,13 +106,13 @@ class RowsJoin:
             return []
         return [joined(self.declared.columns, (left.row, right.row), self.declared.schema)]
 
-    def _let_go(self, held: Held) -> list[Item]:
+    def _let_go(self, held: HeldEvent) -> list[Item]:
         if held.matched or held.input not in ALONE[self.declared.how]:
             return []
         rows = (held.row, None) if held.input == 0 else (None, held.row)
         return [joined(self.declared.columns, rows, self.declared.schema)]
 
-    def _could_be_overtaken(self, held: Held) -> bool:
+    def _could_be_overtaken(self, held: HeldEvent) -> bool:
         """Whether an event of the same key may come that is as old: among equals, others may have precedence."""
         tick = to_tick(held.row[self.times[held.input]])
         for side in (0, 1):
@@ -122,32 +122,32 @@ class RowsJoin:
                 return True
         return False
 
-    def _could_be_met(self, side: int, key: Key, held: Held) -> bool:
+    def _could_be_met(self, side: int, key: Key, held: HeldEvent) -> bool:
         other = 1 - side
         waits = any(h.input == other and self._known_key(h) == key for h in self.waiting)
         return waits or self.promised[other].could_come(self._of_same_key(other, held))
 
-    def _of_same_key(self, side: int, held: Held) -> Wanted:
+    def _of_same_key(self, side: int, held: HeldEvent) -> Wanted:
         """What events of one side look like that have the key of this one."""
         wanted: dict[str, list[Value | Restriction]] = {}
         for name, own in zip(self.partners.keys[side], self.partners.keys[held.input]):
             wanted.setdefault(name, []).append(Value(held.row[own]))
         return wanted
 
-    def _key(self, held: Held) -> Key | None:
+    def _key(self, held: HeldEvent) -> Key | None:
         return self.partners.same_key(held.input, held.row)
 
-    def _known_key(self, held: Held) -> Key:
+    def _known_key(self, held: HeldEvent) -> Key:
         key = self._key(held)
         assert key is not None
         return key
 
-    def _place(self, held: Held) -> tuple[Any, ...]:
+    def _place(self, held: HeldEvent) -> tuple[Any, ...]:
         """The total order: by time, left before right, then by content, nulls last."""
         content = tuple(sort_key(value) for value in held.row.values())
         return (to_tick(held.row[self.times[held.input]]), held.input, content)
 
-    def _held(self, side: int) -> list[Held]:
+    def _held(self, side: int) -> list[HeldEvent]:
         """What can still become part of a result: of left events that come once at most, not those that have."""
         once = side == 0 and self.declared.how in ("semi", "anti")
         recent = [h for held in self.recent[side].values() for h in held if not (once and h.matched)]

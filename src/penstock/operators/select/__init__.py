@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.select.operator import Select
 from penstock.operators.shared.thinning import ThinningSpec
-from penstock.plan.spec import Surroundings
+from penstock.plan.spec import found_in, made_in
 
 if TYPE_CHECKING:
     import random
-
-    from penstock.reference.running import Running
 
 
 class SelectSpec(ThinningSpec[Select]):
@@ -24,15 +22,8 @@ class SelectSpec(ThinningSpec[Select]):
     def definition(self, operator: Select) -> str:
         return operator.predicate.sql
 
-    def step(self, operator: Select, node_id: str) -> Any:
-        from penstock.operators.select.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Select, around: Surroundings) -> Running:
-        from penstock.operators.select import reference
-
-        return reference.Select(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Select")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         from pyarrow.types import is_integer

@@ -27,18 +27,13 @@ class DescribingBehaviour(Behaviour):
         """`rule` says what becomes of one that does."""
         (below,) = operator.inputs
         self.operator, self.rule = operator, rule
-        self.apart: tuple[str, ...] = ()
         self.describer = Describer(below.schema, attributes, domains(below))
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
         if not patterns:
             return ()
-        return maximal((q for p in self.describer.add(patterns) for q in self.rule(p)), self.apart)
-
-    def keep_apart(self) -> None:
-        self.apart = self.operator.schema.times
-        self.describer.keep_apart()
+        return maximal(q for p in self.describer.add(patterns) for q in self.rule(p))
 
     def to_json(self) -> dict[str, Any]:
         return self.describer.to_json()

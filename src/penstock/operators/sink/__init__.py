@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.sink.operator import Sink
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in, same
 
 if TYPE_CHECKING:
     import random
@@ -25,15 +25,9 @@ class SinkSpec(Spec[Sink]):
 
     def traits(self, operator: Sink) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="one",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=False, at_once=True, makes="one",
+            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Sink) -> Lineage:
         return same(operator)
@@ -83,10 +77,7 @@ class SinkSpec(Spec[Sink]):
     def issues(self, operator: Sink, below: Sequence[Flow]) -> Iterable[Told]:
         return ()
 
-    def step(self, operator: Sink, node_id: str) -> Any:
-        from penstock.operators.sink.step import step_of
-
-        return step_of(operator, node_id)
+    step = found_in("step", "step_of")
 
     def reference(self, operator: Sink, around: Surroundings) -> Running:
         from penstock.operators.sink.reference import Passing

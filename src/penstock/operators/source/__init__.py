@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.source.operator import Source
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
 
 if TYPE_CHECKING:
     import random
@@ -25,15 +25,9 @@ class SourceSpec(Spec[Source]):
 
     def traits(self, operator: Source) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="one",
-            exact=True,
-            listens=False,
-            queues=True,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=False, at_once=True, makes="one",
+            exact=True, listens=False, queues=True, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Source) -> Lineage:
         return {}
@@ -88,10 +82,7 @@ class SourceSpec(Spec[Source]):
     def issues(self, operator: Source, below: Sequence[Flow]) -> Iterable[Told]:
         return ()
 
-    def step(self, operator: Source, node_id: str) -> Any:
-        from penstock.operators.source.step import step_of
-
-        return step_of(operator, node_id)
+    step = found_in("step", "step_of")
 
     def reference(self, operator: Source, around: Surroundings) -> Running:
         from penstock.operators.source import reference

@@ -20,9 +20,9 @@ def pace_of(source: Source, alone: bool, measured: float | None = None) -> Pace:
 
     `measured` is a rate in events a tick, which counts for more than a declared one.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.pattern.schema import Schema
-    >>> rides = Stream(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="rides")).disorder("5 s")
+    >>> rides = StreamBuilder(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="rides")).disorder("5 s")
     >>> pace = pace_of(rides.expect(rate=100, lifetime={"trip": "1 h"}).operator, alone=True)
     >>> pace.held(60_000_000), [t.ticks for t in pace.terms.values()]
     (6310, [5000000])

@@ -23,7 +23,6 @@ from penstock.pattern.pattern import Pattern
 from penstock.plan import promise as declaration
 from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.item import Event, Item, Punctuate
-from penstock.reference.promises import tells
 
 
 class Source:
@@ -120,8 +119,8 @@ class Source:
         new: list[Item] = []
         for _, kept in (*self.promises, *self.endings):
             for pattern in kept.assertions():
-                if not any(tells(known, pattern) for known in self.asserted):
-                    self.asserted = [p for p in self.asserted if not tells(pattern, p)] + [pattern]
+                if not any(known.contains(pattern) for known in self.asserted):
+                    self.asserted = [p for p in self.asserted if not pattern.contains(p)] + [pattern]
                     new.append(Punctuate(pattern))
         return new
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.contract.flow import AttributeOrigin, Flow, promised_by
+from penstock.contract.flow import Aside, AttributeOrigin, Flow, promised_by
 from penstock.contract.template import Scheme, Template
 from penstock.operators.source.operator import Source
 from penstock.plan.domain import domains_behind
 from penstock.plan.promise import (
     Adaptive,
     After,
+    Bounds,
     Declared,
     Disorder,
     EndOfSource,
@@ -39,9 +40,9 @@ def scheme_of(source: Source) -> Scheme | Unknown:
     end of a bounded run once, at the end: neither releases anything while the stream goes on.
 
     >>> from penstock.plan.policy import Punctuate
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.pattern.schema import Schema
-    >>> trips = Stream(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="trips"))
+    >>> trips = StreamBuilder(Source((), Schema.parse("ts timestamp, trip int", "ts"), name="trips"))
     >>> print(scheme_of(trips.disorder("5 s").punctuate(Punctuate.after("trip", "10 min")).operator))
     {[[ts:+, trip:-]], [[ts:-, trip:#]]}
     >>> print(scheme_of(trips.punctuated().operator), "|", scheme_of(trips.punctuated().scheme(trip="value").operator))
@@ -76,4 +77,7 @@ def flow_of(source: Source) -> Flow:
         any(isinstance(p, EndOfSource) for p in source.promises),
         {n: (AttributeOrigin(source.name, n),) for n in source.schema.names},
         domains_behind(source, ()),
+        asides=frozenset(
+            Aside((p.attribute,), "{} outside its bounds") for p in source.promises if isinstance(p, Bounds)
+        ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.top.operator import Top
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class TopSpec(Spec[Top]):
@@ -28,15 +25,9 @@ class TopSpec(Spec[Top]):
     # --- the plan
     def traits(self, operator: Top) -> Traits:
         return Traits(
-            keeps_state=True,
-            heeds_order=False,
-            at_once=False,
-            makes="one",
-            exact=True,
-            listens=True,
-            queues=False,
-            retracts=Retraction.REFUSES,
-        )
+            keeps_state=True, heeds_order=False, at_once=False, makes="one",
+            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Top) -> Lineage:
         return same(operator)
@@ -62,10 +53,7 @@ class TopSpec(Spec[Top]):
         return found
 
     # --- punctuation
-    def behaviour(self, operator: Top, heard: bool) -> Behaviour:
-        from penstock.operators.top.punctuation import TopBehaviour
-
-        return TopBehaviour(operator)
+    behaviour = made_in("punctuation", "TopBehaviour")
 
     # --- contracts
     def judge(self, operator: Top, below: Sequence[Flow]) -> Verdict:
@@ -82,10 +70,7 @@ class TopSpec(Spec[Top]):
         return below[0]
 
     # --- feedback
-    def respond(self, operator: Top, pattern: Pattern) -> Response:
-        from penstock.operators.top.feedback import respond_top
-
-        return respond_top(operator, pattern)
+    respond = found_in("feedback", "respond_top")
 
     def passes_all(self, operator: Top, pattern: Pattern) -> bool:
         return False
@@ -96,15 +81,8 @@ class TopSpec(Spec[Top]):
         return issues_of(operator)
 
     # --- running it
-    def step(self, operator: Top, node_id: str) -> Any:
-        from penstock.operators.top.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Top, around: Surroundings) -> Running:
-        from penstock.operators.top import reference
-
-        return reference.Top(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Top")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

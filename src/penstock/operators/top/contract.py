@@ -10,6 +10,7 @@ from penstock.contract.flow import Flow, Verdict, ordered
 from penstock.contract.rates import DAY, Pace, soonest
 from penstock.contract.report import State
 from penstock.contract.size import HASH, Bound, widths
+from penstock.errors import counted
 from penstock.operators.top.label import window_label
 from penstock.operators.top.operator import Top
 from penstock.plan.domain import domains_behind
@@ -22,9 +23,15 @@ def judge_top(operator: Top, below: Flow) -> Verdict:
     group for all is complete at the end alone.
     """
     closing = below.described(operator.per)
-    flow = replace(below, schema=operator.schema, promised=closing, finite=domains_behind(operator, [below.finite]))
+    flow = replace(
+        below,
+        schema=operator.schema,
+        promised=closing,
+        finite=domains_behind(operator, [below.finite]),
+        asides=frozenset(a for a in below.asides if set(a.names) <= set(operator.per)),
+    )
     useful = tuple((0, name) for name in operator.per)
-    rows = f"at most {operator.count:,} event{'s' * (operator.count != 1)}" + (" of each group" if operator.per else "")
+    rows = f"at most {counted(operator.count, 'event')}" + (" of each group" if operator.per else "")
     few = all(name in below.finite for name in operator.per)
     if closing:
         assumes = tuple(sorted(closing[ordered(closing)[0]]))
@@ -56,10 +63,10 @@ def bound_top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pac
     term = soonest(closing := below.on(operator.per))
     ticks = None if term is None else term.ticks
     width = widths(operator.schema.arrow, HASH)
-    parts = [f"{operator.count:,} event{'s' * (operator.count != 1)}"]
+    parts = [counted(operator.count, "event")]
     groups = below.together(keys)
     if keys:
-        parts.insert(0, f"{groups:,} keys" if groups is not None else "? keys")
+        parts.insert(0, counted(groups, "key") if groups is not None else "? keys")
     if label is not None:
         if ticks is None:
             return Bound(None, None, None, None, lacks=() if term is None else (term.lacks,)), below
@@ -67,7 +74,7 @@ def bound_top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pac
         step = DAY if window.unit == "day" else 1
         by_label = any(t.ticks == ticks and (label.name, "+") in tags for tags, t in closing.items())
         windows = (ticks + (0 if by_label else window.size * step)) // (window.slide * step) + 1
-        parts.insert(len(parts) - 1, f"{windows:,} windows")
+        parts.insert(len(parts) - 1, counted(windows, "window"))
         groups = times(groups, windows)
     elif term is None and keys and not all(k in below.finite for k in keys):
         return Bound(None, None, None, None), below

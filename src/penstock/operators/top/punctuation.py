@@ -24,18 +24,13 @@ class TopBehaviour(Behaviour):
         (below,) = operator.inputs
         self.schema = operator.schema
         self.describer = Describer(below.schema, operator.per, domains(below))
-        self.apart: tuple[str, ...] = ()
         self.fresh: list[Pattern] = []
-
-    def keep_apart(self) -> None:
-        self.apart = self.schema.times
-        self.describer.keep_apart()
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
         if not patterns:
             return ()
-        found = maximal((Pattern(self.schema, p.restrictions) for p in self.describer.add(patterns)), self.apart)
+        found = maximal(Pattern(self.schema, p.restrictions) for p in self.describer.add(patterns))
         self.fresh += found
         return found
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.union.operator import Union, alike, of_any
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.flow import Flow
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class UnionSpec(Spec[Union]):
@@ -28,15 +25,9 @@ class UnionSpec(Spec[Union]):
     # --- the plan
     def traits(self, operator: Union) -> Traits:
         return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="one",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=False, at_once=True, makes="one",
+            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Union) -> Lineage:
         return of_any(operator)
@@ -58,16 +49,10 @@ class UnionSpec(Spec[Union]):
         return None
 
     # --- punctuation
-    def behaviour(self, operator: Union, heard: bool) -> Behaviour:
-        from penstock.operators.union.punctuation import UnionBehaviour
-
-        return UnionBehaviour(operator)
+    behaviour = made_in("punctuation", "UnionBehaviour")
 
     # --- contracts
-    def judge(self, operator: Union, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.union.contract import judge_union
-
-        return judge_union(operator, below)
+    judge = found_in("contract", "judge_union")
 
     def bound(self, operator: Union, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
         from penstock.contract.size import Bound
@@ -81,10 +66,7 @@ class UnionSpec(Spec[Union]):
         return added(below)
 
     # --- feedback
-    def respond(self, operator: Union, pattern: Pattern) -> Response:
-        from penstock.operators.union.feedback import respond_union
-
-        return respond_union(operator, pattern)
+    respond = found_in("feedback", "respond_union")
 
     def passes_all(self, operator: Union, pattern: Pattern) -> bool:
         return True
@@ -93,15 +75,8 @@ class UnionSpec(Spec[Union]):
         return ()
 
     # --- running it
-    def step(self, operator: Union, node_id: str) -> Any:
-        from penstock.operators.union.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Union, around: Surroundings) -> Running:
-        from penstock.operators.union import reference
-
-        return reference.Union(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Union")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

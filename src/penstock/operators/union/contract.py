@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.contract.flow import AttributeOrigin, Flow, Tags, Verdict, also_ends, met, none_null
+from penstock.contract.flow import Aside, AttributeOrigin, Flow, Tags, Verdict, also_ends, asides_behind, met, none_null
 from penstock.contract.rates import Pace, Term
 from penstock.plan.domain import domains_behind
 from penstock.plan.operator import Operator
@@ -23,14 +23,17 @@ def judge_union(operator: Operator, below: Sequence[Flow]) -> Verdict:
     for name in operator.schema.names:
         if all(name in f.origins for f in below):
             origins[name] = tuple(dict.fromkeys(o for f in below for o in f.origins[name]))
+    told = met(parts)
     flow = Flow(
         operator.schema,
         tuple(dict.fromkeys(s for f in below for s in f.streams)),
-        met(parts),
+        told,
         speaking and any(f.open for f in below),
         all(f.ends for f in below),
         origins,
         domains_behind(operator, [f.finite for f in below]),
+        asides=asides_behind(operator, below)
+        | {Aside.but_nulls(t) for t in met([f.promised for f in below]) if t not in told},
     )
     return Verdict("none", "at once", flow)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from penstock.pattern import minimise as compact
@@ -18,14 +17,8 @@ class UnionBehaviour(Behaviour):
 
     def __init__(self, operator: Operator) -> None:
         self.schema = operator.schema
-        self.apart: tuple[str, ...] = ()
         self.given = [PunctuationSet(self.schema) for _ in operator.inputs]
         self.said = PunctuationSet(self.schema)
-
-    def keep_apart(self) -> None:
-        self.apart = self.schema.times
-        self.given = [replace(g, apart=self.apart) for g in self.given]
-        self.said = replace(self.said, apart=self.apart)
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         if not any(arrived):
@@ -35,8 +28,8 @@ class UnionBehaviour(Behaviour):
             self.given[k] = self.given[k].add(*moved)
         common: list[Pattern] = list(self.given[0])
         for promised in self.given[1:]:
-            common = list(maximal((a.intersect(b) for a in common for b in promised), self.apart))
-        fresh = tuple(p for p in maximal(common, self.apart) if not self.said.says(p))
+            common = list(maximal(a.intersect(b) for a in common for b in promised))
+        fresh = tuple(p for p in maximal(common) if not self.said.covers(p))
         # Values that all have promised cannot come again: there would be ever more of them to remember.
         over = [p for p in fresh if p.restricted and compact.lists_values(p)]
         self.said = self.said.add(*(p for p in fresh if p not in over))
@@ -47,5 +40,5 @@ class UnionBehaviour(Behaviour):
         return {"given": [g.to_json() for g in self.given], "said": self.said.to_json()}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        self.given = [PunctuationSet.from_json(g, self.schema, self.apart) for g in stored["given"]]
-        self.said = PunctuationSet.from_json(stored["said"], self.schema, self.apart)
+        self.given = [PunctuationSet.from_json(g, self.schema) for g in stored["given"]]
+        self.said = PunctuationSet.from_json(stored["said"], self.schema)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.window.operator import Bucket
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Pace
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
-    from penstock.reference.running import Running
 
 
 class WindowSpec(Spec[Bucket]):
@@ -33,15 +30,9 @@ class WindowSpec(Spec[Bucket]):
         from penstock.plan.window import CountWindow
 
         return Traits(
-            keeps_state=False,
-            heeds_order=isinstance(operator.window, CountWindow),
-            at_once=True,
-            makes="windows",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+            keeps_state=False, heeds_order=isinstance(operator.window, CountWindow), at_once=True, makes="windows",
+            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+        )  # fmt: skip
 
     def lineage(self, operator: Bucket) -> Lineage:
         return same(operator)
@@ -71,10 +62,7 @@ class WindowSpec(Spec[Bucket]):
     def held(self, operator: Bucket) -> dict[str, Any] | None:
         return None
 
-    def behaviour(self, operator: Bucket, heard: bool) -> Behaviour:
-        from penstock.operators.window.punctuation import BucketBehaviour
-
-        return BucketBehaviour(operator)
+    behaviour = made_in("punctuation", "BucketBehaviour")
 
     def judge(self, operator: Bucket, below: Sequence[Flow]) -> Verdict:
         from penstock.operators.window.contract import judge_window
@@ -92,10 +80,7 @@ class WindowSpec(Spec[Bucket]):
 
         return total_in_windows(operator, below[0])
 
-    def respond(self, operator: Bucket, pattern: Pattern) -> Response:
-        from penstock.operators.window.feedback import respond_window
-
-        return respond_window(operator, pattern)
+    respond = found_in("feedback", "respond_window")
 
     def passes_all(self, operator: Bucket, pattern: Pattern) -> bool:
         """An event may be in windows that match and in others: what is said of events alone passes whole."""
@@ -104,15 +89,8 @@ class WindowSpec(Spec[Bucket]):
     def issues(self, operator: Bucket, below: Sequence[Flow]) -> Iterable[Told]:
         return ()
 
-    def step(self, operator: Bucket, node_id: str) -> Any:
-        from penstock.operators.window.step import step_of
-
-        return step_of(operator, node_id)
-
-    def reference(self, operator: Bucket, around: Surroundings) -> Running:
-        from penstock.operators.window import reference
-
-        return reference.Bucket(operator)
+    step = found_in("step", "step_of")
+    reference = made_in("reference", "Bucket")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         """Windows of time: behind any others nothing but their aggregate may stand."""

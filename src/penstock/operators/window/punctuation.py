@@ -7,18 +7,14 @@ about time are remembered, and each new one is taken together with those before 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.along_attribute import along
-from penstock.pattern.minimise import has_end
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.plan.behaviour import Behaviour, maximal
-from penstock.plan.domain import domains
 from penstock.plan.grid import grids
-from penstock.plan.window import LandmarkWindow
 
 #: How many promises are remembered. A frontier is one, however often it moves; single times that never come to fill a
 #: window are the exception, and of those the latest count.
@@ -28,10 +24,10 @@ REMEMBERED = 10_000
 class BucketBehaviour(Behaviour):
     """Passes every punctuation on, and says which windows are complete.
 
-    >>> from penstock.builder.stream import Stream
+    >>> from penstock.builder.stream import StreamBuilder
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.schema import Schema
-    >>> s = Stream(Source((), Schema.parse("ts int", "ts"), name="s"))
+    >>> s = StreamBuilder(Source((), Schema.parse("ts int", "ts"), name="s"))
     >>> windows = BucketBehaviour(s.window(10).operator)
     >>> print(*windows.receive([(Pattern.parse("[[6, 12)]", s.schema),)]))
     [[6, 12), *]
@@ -42,54 +38,35 @@ class BucketBehaviour(Behaviour):
     def __init__(self, operator: Bucket) -> None:
         (below,) = operator.inputs
         self.schema, self.output = below.schema, operator.schema
-        self.apart: tuple[str, ...] = ()
         self.window = operator.window
-        self.useful = _helping(operator)
         if self.window.on is not None and (grid := grids(below).get(self.window.on)) is not None:
             self.window = self.window.on_grid(grid.step, grid.phase)
         self.given = PunctuationSet(self.schema)
-
-    def keep_apart(self) -> None:
-        self.apart, self.given = self.output.times, replace(self.given, apart=self.schema.times)
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         patterns = [Pattern(self.schema, p.restrictions) for p in arrived[0]]
         out = [p.onto(self.output, {n: n for n in p.restricted}) for p in patterns]
         on = self.window.on
         if on is None or not patterns:
-            return maximal(out, self.apart)
-        fresh = [p for p in patterns if on in p.restricted and (self.useful is None or p.describes(self.useful))]
+            return maximal(out)
+        fresh = [p for p in patterns if on in p.restricted]
         # Whatever is over at all times needs no windows any more.
         over = [p for p in patterns if on not in p.restricted]
         self.given = self.given.add(*fresh).without(*over, keep_ranges=True)
         if len(self.given) > REMEMBERED:
-            self.given = replace(self.given, patterns=self.given.patterns[-REMEMBERED:])
-        closed = PunctuationSet(self.output, apart=self.apart).add(*self._closed(fresh, on))
-        return maximal((*out, *closed), self.apart)
+            self.given = PunctuationSet(self.schema, self.given.patterns[-REMEMBERED:])
+        closed = PunctuationSet(self.output).add(*self._closed(fresh, on))
+        return maximal((*out, *closed))
 
     def _closed(self, fresh: Sequence[Pattern], on: str) -> Iterator[Pattern]:
         """The windows that new promises about time complete."""
         for beside, times in along([*self.given, *fresh], fresh, on):
             kept = {n: beside[n] for n in beside.restricted}
-            told = [times]
-            if self.given.apart and not all(map(has_end, times)):
-                told.append([t for t in times if has_end(t)])
-            for some in told:
-                for labels in self.window.closed_by(*some, of=self.schema.type_of(on)):
-                    yield Pattern.by_name(self.output, {**kept, self.window.label: labels})
+            for labels in self.window.closed_by(*times, of=self.schema.type_of(on)):
+                yield Pattern.by_name(self.output, {**kept, self.window.label: labels})
 
     def to_json(self) -> dict[str, Any]:
         return {"given": self.given.to_json()} if self.given else {}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        self.given = PunctuationSet.from_json(stored["given"], self.schema, self.given.apart)
-
-
-def _helping(operator: Bucket) -> set[str] | None:
-    """The attributes that a promise which helps to complete windows may restrict, if not all.
-
-    Landmark windows end for all keys together: of promises for some keys, only those of a finite domain help.
-    """
-    if not isinstance(operator.window, LandmarkWindow) or operator.window.on is None:
-        return None
-    return {operator.window.on, *domains(operator.inputs[0])}
+        self.given = PunctuationSet.from_json(stored["given"], self.schema)

@@ -19,7 +19,7 @@ from penstock.plan.window import LandmarkWindow, TimeWindow
 from penstock.reference.grid import grid_of
 from penstock.reference.item import Event, Item, Punctuate
 from penstock.reference.moment import from_tick, to_tick
-from penstock.reference.promises import has_end, widest
+from penstock.reference.promises import widest
 
 
 class Bucket:
@@ -58,12 +58,10 @@ class Bucket:
             for others in self._overlaps(pattern):
                 # What holds for all events with such values, whatever their time.
                 times = [p[self.on] for p in self.given if _beside(p, self.on).contains(others)]
-                # Also what those say that have an end, if others make it no longer matter: see `tells`.
-                for some in (times, [t for t in times if has_end(t)]):
-                    for complete in complete_windows(self.window, some, self.times):
-                        labels = to_labels(complete, self.label_type)
-                        beside = {a: others[a] for a in others.restricted}
-                        found.append(Pattern.by_name(self.declared.schema, {self.window.label: labels, **beside}))
+                for complete in complete_windows(self.window, times, self.times):
+                    labels = to_labels(complete, self.label_type)
+                    beside = {a: others[a] for a in others.restricted}
+                    found.append(Pattern.by_name(self.declared.schema, {self.window.label: labels, **beside}))
         return [*map(Punctuate, widest(found)), Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
 
     def _overlaps(self, pattern: Pattern) -> list[Pattern]:

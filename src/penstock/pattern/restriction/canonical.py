@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import UserError
 from penstock.pattern.types import TIMESTAMP, integer_range
@@ -55,3 +56,9 @@ def check_namable(value: Any) -> None:
         raise UserError("a restriction cannot name null", hint="null is matched by * alone")
     if isinstance(value, float) and math.isnan(value):
         raise UserError("a restriction cannot name NaN", hint="`> inf` matches NaN alone")
+
+
+def without_nulls(mask: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
+    """A mask that is false where a value is null: null is matched by `*` alone."""
+    filled = pc.fill_null(mask, False)
+    return filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled

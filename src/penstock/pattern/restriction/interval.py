@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.pattern.gap import BEFORE_ALL, BEHIND_ALL, Cut, Cutter, cutter, merged, plain_cut
 from penstock.pattern.restriction.base import Restriction
-from penstock.pattern.restriction.canonical import EDGES, check_namable
-from penstock.pattern.restriction.mask import without_nulls
+from penstock.pattern.restriction.canonical import EDGES, check_namable, without_nulls
 from penstock.pattern.restriction.values import NOTHING, Equal
 from penstock.pattern.types import coerce_value, sql_literal, value_text, value_to_json
 

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 
 from penstock.pattern.gap import Cut, cutter, encloses, merged
 from penstock.pattern.restriction.base import Restriction
-from penstock.pattern.restriction.canonical import CLASSES, PLAIN_IN_JSON, check_namable, ticks_of
-from penstock.pattern.restriction.mask import without_nulls
+from penstock.pattern.restriction.canonical import CLASSES, PLAIN_IN_JSON, check_namable, ticks_of, without_nulls
 from penstock.pattern.types import coerce_value, integer_range, sql_literal, value_text, value_to_json
 
 

@@ -25,7 +25,9 @@ from penstock.sql.term import (
     fill,
     forced,
     is_decimal,
+    one,
     raising,
+    shown,
     text,
 )
 
@@ -82,6 +84,8 @@ def _trying(make: Callable[..., Term], t: pa.DataType) -> Callable[..., Term]:
     """Null where Spark raises; what Spark may read and this does not still raises."""
 
     def made(a: Term, pattern: Term | None = None) -> Term:
+        if a.type in (FLOAT, DOUBLE):
+            raise Unfit(f"{one(a.type)} as an attempted {shown(t)} is not available", "use try_cast(x as timestamp)")
         if pattern is None or a.type != STRING:
             return try_cast(a, t)
         regex, _ = reading(pattern.value)
@@ -99,7 +103,7 @@ def _unix_timestamp(a: Term, pattern: Term | None = None) -> Term:
     if a.type == STRING:
         return _seconds(_parsed(a, pattern or text("yyyy-MM-dd HH:mm:ss")))
     # Unlike unix_seconds, this one cuts off towards 1970.
-    return fill("epoch_us({0}) // 1000000", cast(a, TIMESTAMP), type=BIG)
+    return fill("epoch_us({0}) // 1000000", a, type=BIG)
 
 
 def _from_unixtime(n: Term, pattern: Term | None = None) -> Term:
@@ -131,7 +135,7 @@ CONVERTED: tuple[Function, ...] = (
         "date_format",
         "times",
         ("timestamp, string!", STRING, _date_format),
-        note="all letters but the week-based Y, w, W, u, e, c",
+        note="all letters but the week-based Y, w, W, F, u, e, c",
         tried=(
             *tuple(
                 f"date_format(ts, '{p}')"
@@ -147,7 +151,6 @@ CONVERTED: tuple[Function, ...] = (
                     "G GGGG",
                     "X XX XXX x xx xxx",
                     "Z ZZZZ z zzzz VV O",
-                    "F",
                 )
             ),
             r"date_format(ts, \"yyyy 'o''clock' %\")".replace('\\"', '"'),
@@ -202,7 +205,8 @@ CONVERTED: tuple[Function, ...] = (
     *function(
         "unix_timestamp to_unix_timestamp",
         "times",
-        ("any, string!?", BIG, _unix_timestamp),
+        ("text, string!?", BIG, _unix_timestamp),
+        ("timestamp, string!?", BIG, _unix_timestamp),
         tried=(
             "unix_timestamp(ts)",
             "unix_timestamp(d)",
@@ -273,7 +277,7 @@ CONVERTED: tuple[Function, ...] = (
         ("int, int, int, int, int, number", TIMESTAMP, _make_timestamp),
         tried=(
             "make_timestamp(2020, 1, 2, 3, 4, 5.678901)",
-            "make_timestamp(2020, 2, 30, 3, 4, 5)",
+            "make_timestamp(2020, 2, t, 3, 4, 5)",
             "make_timestamp(2020, 1, 2, t, 4, 5)",
             "make_timestamp(2020, 1, 2, 3, t, 5)",
         ),

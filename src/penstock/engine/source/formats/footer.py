@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.engine.source.formats.fit import Fit, fit
-from penstock.engine.source.pruning.statistics import TO_MICROSECONDS, Statistics
+from penstock.engine.source.pruning.statistics import TO_MICROSECONDS, FileStatistics
 from penstock.kernels.ticks import calendar, to_tick
 from penstock.pattern.restriction import one_of
 from penstock.pattern.schema import Schema
@@ -30,7 +30,7 @@ class RowGroup:
 @dataclass(frozen=True)
 class Footer:
     groups: tuple[RowGroup, ...]
-    statistics: Statistics = field(repr=False, compare=False)
+    statistics: FileStatistics = field(repr=False, compare=False)
 
     @property
     def rows(self) -> int:
@@ -44,7 +44,7 @@ def read_footer(metadata: pq.FileMetaData, schema: Schema, promises: Sequence[Pr
     task, or when a guard spares the row group. So they are given only where every row counted by the statistics is
     sure to become an event that raises the maximum: no row that may be malformed, none outside promised bounds.
     """
-    statistics = Statistics(metadata, schema)
+    statistics = FileStatistics(metadata, schema)
     leaves, types = statistics.leaves, statistics.types
     attribute = measured_attribute(schema, promises)
     fits = {n: fit(types[n], schema.type_of(n)) if n in types else Fit.NEVER for n in schema.names}
@@ -114,7 +114,7 @@ def _nulls(group: Any, leaf: int) -> int | None:
     return int(statistics.null_count) if statistics is not None and statistics.has_null_count else None
 
 
-def _inside(index: int, group: Any, statistics: Statistics, promises: Sequence[Promise]) -> bool:
+def _inside(index: int, group: Any, statistics: FileStatistics, promises: Sequence[Promise]) -> bool:
     for promise in promises:
         if isinstance(promise, Domain):
             # An event whose value is not listed raises no maximum; nor does one without a value.

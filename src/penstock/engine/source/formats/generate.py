@@ -273,7 +273,7 @@ class GeneratedReader:
     def _split(self, partition: int, ordinal: int, start: int, stop: int, width: int) -> Split:
         rows = stop - start
         split = Split(self.source.name, str(partition), ordinal, "", "generated", start, stop, rows, rows * width, 0, 0)
-        return Split(**{**split.__dict__, "high": self._high(split)})
+        return replace(split, high=self._high(split))
 
     def _high(self, split: Split) -> int | None:
         """The greatest tick of a range: only its last rows can have it, the others are older even undelayed."""
@@ -290,7 +290,7 @@ class GeneratedReader:
         if back > _LOOK_BACK:
             return None
         start = max(split.start, split.stop - back)
-        return int(times(self.reader, split_rows(Split(**{**split.__dict__, "start": start}), self.reader)).max())
+        return int(times(self.reader, split_rows(replace(split, start=start), self.reader)).max())
 
     def fix(self) -> None:
         """Everything there is: with a number of rows that is known, without one there is no such thing."""

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from penstock.engine.source.formats.fit import FINER, Fit, Mask, convert, fit, misfit_text
 from penstock.engine.source.formats.generate import generate_rows, punctuations, split_rows
-from penstock.engine.source.formats.rows import Rows
+from penstock.engine.source.formats.rows import RowsRead
 from penstock.engine.source.formats.text import read_csv, read_json
 from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters, temporal_texts
 from penstock.engine.source.place import first_line, locate
-from penstock.engine.source.promises.in_band import PUNCTUATION, Band, Punctuations, beside, marked, written
+from penstock.engine.source.promises.in_band import PUNCTUATION, BandColumns, Punctuations, beside, marked, written
 from penstock.engine.source.promises.points import ValuePoints
 from penstock.engine.source.sameness import is_unchanged
 from penstock.engine.source.split import Split
@@ -117,14 +117,14 @@ def read(
 ) -> Batch:
     """Read a split. The table has the declared attributes, or those of them that are needed, in declared order."""
     names = columns_to_read(schema, columns_needed, promises)
-    in_band = Band.of(promises, schema)
+    in_band = BandColumns.of(promises, schema)
     if split.format == "generated":
         return _generated(split, schema, names, (options or {})["generated"])
     rows = _steady(split, lambda: _read_rows(split, schema, names, in_band, options or {}))
     return _sorted_out(split, schema, names, rows, in_band)
 
 
-def _steady(split: Split, reading: Callable[[], Rows]) -> Rows:
+def _steady(split: Split, reading: Callable[[], RowsRead]) -> RowsRead:
     """What is read of a file that is, before and after, the one that was planned."""
     _unchanged(split, "changed since it was planned")
     try:
@@ -150,8 +150,8 @@ def _generated(split: Split, schema: Schema, names: Sequence[str], reader: Gener
 
 
 def _read_rows(
-    split: Split, schema: Schema, names: Sequence[str], in_band: Band | None, options: Mapping[str, Any]
-) -> Rows:
+    split: Split, schema: Schema, names: Sequence[str], in_band: BandColumns | None, options: Mapping[str, Any]
+) -> RowsRead:
     if split.format == "parquet":
         return read_parquet(split, schema, names, in_band)
     if split.format == "csv":
@@ -166,7 +166,7 @@ def _unchanged(split: Split, what: str) -> None:
         )
 
 
-def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: Band | None) -> Rows:
+def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: BandColumns | None) -> RowsRead:
     """The rows of a Parquet split; a missing attribute or another kind of type is schema drift."""
     place = locate(split.path)
     # Not memory-mapped, though that is 10 % faster: a file cut short while it is mapped would kill the process.
@@ -214,7 +214,7 @@ def read_parquet(split: Split, schema: Schema, names: Sequence[str], in_band: Ba
 
     marks = table.column(band) if band is not None else None
     unheard = in_band is None and PUNCTUATION in found.names and PUNCTUATION not in schema
-    return Rows(fitted, split.start, marks, bad, reasons, raw, beside=aside, unheard=unheard)
+    return RowsRead(fitted, split.start, marks, bad, reasons, raw, beside=aside, unheard=unheard)
 
 
 def _finer(handle: Any, file: pq.ParquetFile, split: Split, table: pa.Table) -> dict[str, Mask]:
@@ -257,7 +257,9 @@ def _check_drift(split: Split, schema: Schema, found: pa.Schema) -> None:
             )
 
 
-def _sorted_out(split: Split, schema: Schema, names: Sequence[str], rows: Rows, in_band: Band | None = None) -> Batch:
+def _sorted_out(
+    split: Split, schema: Schema, names: Sequence[str], rows: RowsRead, in_band: BandColumns | None = None
+) -> Batch:
     """Separate events, punctuations and malformed rows. The usual case, events alone, costs nothing."""
     table, n = rows.table, rows.table.num_rows
     reasons = dict(rows.reasons)
@@ -329,7 +331,9 @@ def _speaks(text: str, schema: Schema) -> bool:
     return isinstance(record, dict) and PUNCTUATION not in schema and record.get(PUNCTUATION) is not None
 
 
-def _punctuations(schema: Schema, rows: Rows, in_band: Band | None, band: Mask | None, before: Ticks) -> Punctuations:
+def _punctuations(
+    schema: Schema, rows: RowsRead, in_band: BandColumns | None, band: Mask | None, before: Ticks
+) -> Punctuations:
     if band is None or rows.punctuation is None or in_band is None:
         return Punctuations()
     at = np.flatnonzero(band)
@@ -340,7 +344,7 @@ def _punctuations(schema: Schema, rows: Rows, in_band: Band | None, band: Mask |
 
 
 def _whole(
-    split: Split, schema: Schema, names: Sequence[str], rows: Rows, kept: Ticks | None
+    split: Split, schema: Schema, names: Sequence[str], rows: RowsRead, kept: Ticks | None
 ) -> Callable[[Ticks], pa.Table] | None:
     if len(names) == len(schema) or split.format != "parquet":
         return None

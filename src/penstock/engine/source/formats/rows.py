@@ -12,7 +12,7 @@ from penstock.kernels.ticks import Ticks
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsRead:
     """Declared attributes in declared types, plus what did not fit.
 
     `bad` marks malformed rows, `reasons` says why by position, `raw` gives their text. `numbers` are the rows' numbers

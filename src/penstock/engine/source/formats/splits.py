@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.source.folder import Candidate
+from penstock.engine.source.folder import FoundFile
 from penstock.engine.source.formats.footer import Footer, read_footer
 from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.split import Split
@@ -29,7 +29,7 @@ _COMPRESSED = {"gzip": b"\x1f\x8b", "Zstandard": b"\x28\xb5\x2f\xfd", "xz": b"\x
 
 
 @dataclass(frozen=True)
-class Unit:
+class ReadingUnit:
     """The smallest part of a file that a split may consist of. What is `spared` is passed over without being read."""
 
     start: int
@@ -60,7 +60,7 @@ class Budget:
     def is_limited(self) -> bool:
         return self.rows is not None or self.bytes is not None
 
-    def take(self, unit: Unit, estimated_rows: int) -> bool:
+    def take(self, unit: ReadingUnit, estimated_rows: int) -> bool:
         rows = unit.rows if unit.rows is not None else estimated_rows
         over = (self.rows is not None and rows > self.rows) or (self.bytes is not None and unit.bytes > self.bytes)
         if over and self.taken:
@@ -85,7 +85,7 @@ class Vanished(Exception):  # noqa: N818 (there is nothing to wait for)
 
 
 @contextmanager
-def _opened(file: Candidate) -> Iterator[Any]:
+def _opened(file: FoundFile) -> Iterator[Any]:
     """A file to look into; whatever hinders that makes it not ready."""
     place = locate(file.address)
     try:
@@ -98,7 +98,7 @@ def _opened(file: Candidate) -> Iterator[Any]:
         raise NotReady(f"cannot be opened{why}") from None
 
 
-def parquet_footer(source: Source, file: Candidate) -> Footer:
+def parquet_footer(source: Source, file: FoundFile) -> Footer:
     """The footer of a Parquet file; `NotReady` while it has none."""
     what = f"stream '{source.name}': file '{file.address}'"
     with _opened(file) as handle:
@@ -123,7 +123,7 @@ def parquet_units(
     spared: Callable[[int], bool],
     groups: Collection[int] | None = None,
     steady: bool = False,
-) -> Iterator[Unit]:
+) -> Iterator[ReadingUnit]:
     """The row groups, or some of them, as far as they have not been read.
 
     A row group that exceeds a limit by itself is cut into ranges of rows; one that is spared is so only for a reader
@@ -146,7 +146,9 @@ def parquet_units(
                 size = group.bytes * (stop - start) // group.rows
                 low, high = (group.low, group.high) if known else (None, None)
                 # A row group that is spared in parts counts once.
-                yield Unit(start, stop, stop - start, size, index if known or not passed else None, low, high, passed)
+                yield ReadingUnit(
+                    start, stop, stop - start, size, index if known or not passed else None, low, high, passed
+                )
                 start = stop
         first = end
 
@@ -159,7 +161,7 @@ class TextShape:
     bytes_per_row: float
 
 
-def text_shape(source: Source, file: Candidate, header: bool) -> TextShape:
+def text_shape(source: Source, file: FoundFile, header: bool) -> TextShape:
     """Where the events begin (after byte order mark and header) and how long a line is on average."""
     with _opened(file) as handle:
         head = handle.read(min(_PROBE, file.size))
@@ -179,7 +181,7 @@ def text_shape(source: Source, file: Candidate, header: bool) -> TextShape:
     return TextShape(first, max(1.0, (len(head) - first) / lines) if lines else float(max(1, file.size)))
 
 
-def _check_text(source: Source, file: Candidate, head: bytes) -> None:
+def _check_text(source: Source, file: FoundFile, head: bytes) -> None:
     for name, magic in _COMPRESSED.items():
         if head.startswith(magic):
             raise SourceError(
@@ -200,7 +202,7 @@ def _check_header_alone(source: Source, head: bytes) -> None:
             )
 
 
-def text_units(file: Candidate, position: int, step: int | None) -> Iterator[Unit]:
+def text_units(file: FoundFile, position: int, step: int | None) -> Iterator[ReadingUnit]:
     """Runs of whole lines from a byte offset on, each of about `step` bytes; one unit if `step` is None."""
     if step is None:
         if position < file.size:
@@ -213,8 +215,8 @@ def text_units(file: Candidate, position: int, step: int | None) -> Iterator[Uni
             position = stop
 
 
-def _text_unit(start: int, stop: int) -> Unit:
-    return Unit(start, stop, None, stop - start, None, None, None)
+def _text_unit(start: int, stop: int) -> ReadingUnit:
+    return ReadingUnit(start, stop, None, stop - start, None, None, None)
 
 
 def _line_end(handle: Any, position: int, size: int) -> int:
@@ -232,11 +234,13 @@ def _line_end(handle: Any, position: int, size: int) -> int:
     return size
 
 
-def packed_units(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> list[tuple[Candidate, list[Unit]]]:
+def packed_units(
+    taken: Sequence[tuple[FoundFile, ReadingUnit]], parallelism: int
+) -> list[tuple[FoundFile, list[ReadingUnit]]]:
     """Adjacent units of one file joined, so that every task gets about one split of about the same size."""
     weights = [0 if u.spared or u.unreadable else max(1, u.bytes) for _, u in taken]
     total = sum(weights)
-    found: list[tuple[Candidate, list[Unit]]] = []
+    found: list[tuple[FoundFile, list[ReadingUnit]]] = []
     before, slot_before = 0, -1
     for (file, unit), weight in zip(taken, weights):
         slot = slot_before if not weight else (2 * before + weight) * parallelism // (2 * total)
@@ -256,7 +260,7 @@ def packed_units(taken: Sequence[tuple[Candidate, Unit]], parallelism: int) -> l
 
 
 def split_of(
-    stream: str, format: str, file: Candidate, units: Sequence[Unit], ordinal: int, last: bool, mark: str = ""
+    stream: str, format: str, file: FoundFile, units: Sequence[ReadingUnit], ordinal: int, last: bool, mark: str = ""
 ) -> Split:
     """Neighbouring units of one file as a split; its ticks are known if those of all its units are.
 

@@ -16,10 +16,10 @@ import pyarrow.json as arrow_json
 
 from penstock.engine.source.formats.fit import Mask
 from penstock.engine.source.formats.header import read_header, require_columns
-from penstock.engine.source.formats.rows import Rows
+from penstock.engine.source.formats.rows import RowsRead
 from penstock.engine.source.formats.textcast import cast_texts
 from penstock.engine.source.place import first_line, locate
-from penstock.engine.source.promises.in_band import PUNCTUATION, Band
+from penstock.engine.source.promises.in_band import PUNCTUATION, BandColumns
 from penstock.engine.source.split import Split
 from penstock.errors import UnreadableError
 from penstock.kernels.ticks import Ticks
@@ -49,21 +49,21 @@ def _rows_before(split: Split, first_byte: int) -> int:
     return lines
 
 
-def _with_band(schema: Schema, band: Band | None) -> Schema:
+def _with_band(schema: Schema, band: BandColumns | None) -> Schema:
     """The columns to read: those of events, and those that make a record a punctuation."""
     if band is None:
         return schema
     return schema.extend([Attribute(band.column, pa.string()), *band.beside])
 
 
-def _found(band: Band | None, names: Sequence[str]) -> Band | None:
+def _found(band: BandColumns | None, names: Sequence[str]) -> BandColumns | None:
     """The columns of punctuation that a file has."""
     if band is None or band.column not in names:
         return None
     return replace(band, beside=tuple(a for a in band.beside if a.name in names))
 
 
-def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mapping[str, Any]) -> Rows:
+def read_csv(split: Split, schema: Schema, in_band: BandColumns | None, options: Mapping[str, Any]) -> RowsRead:
     """Rows of a CSV split. Every field is read as text, then converted: one way, whatever the text holds."""
     delimiter = str(options.get("delimiter", ","))
     header = bool(options.get("header", True))
@@ -135,15 +135,15 @@ def read_csv(split: Split, schema: Schema, in_band: Band | None, options: Mappin
 
     band = texts.column(in_band.column) if in_band is not None else None
     aside = _beside(table, in_band)
-    return Rows(table.select(schema.names), first, band, bad, reasons, raw, numbers, outcast, aside, unheard)
+    return RowsRead(table.select(schema.names), first, band, bad, reasons, raw, numbers, outcast, aside, unheard)
 
 
-def _typed(schema: Schema, band: Band | None) -> Schema:
+def _typed(schema: Schema, band: BandColumns | None) -> Schema:
     """The columns with a type of their own: attributes and companions."""
     return schema.extend(band.beside) if band is not None and band.beside else schema
 
 
-def _beside(table: pa.Table, band: Band | None) -> dict[str, pa.ChunkedArray]:
+def _beside(table: pa.Table, band: BandColumns | None) -> dict[str, pa.ChunkedArray]:
     return {a.name: table.column(a.name) for a in band.beside} if band is not None else {}
 
 
@@ -174,7 +174,7 @@ def _blame(
     return mask, reasons
 
 
-def read_json(split: Split, schema: Schema, in_band: Band | None) -> Rows:
+def read_json(split: Split, schema: Schema, in_band: BandColumns | None) -> RowsRead:
     """Rows of a split of JSON lines: one object per line, attributes by name, others ignored."""
     data, replaced = _decodable(_bytes(split))
     starts = _line_starts(data)
@@ -216,7 +216,9 @@ def _plain_objects(data: bytes, starts: Ticks, wanted: Schema) -> pa.Table | Non
     return table if table.num_rows == lines else None
 
 
-def _from_objects(read: pa.Table, schema: Schema, in_band: Band | None, data: bytes, starts: Ticks, first: int) -> Rows:
+def _from_objects(
+    read: pa.Table, schema: Schema, in_band: BandColumns | None, data: bytes, starts: Ticks, first: int
+) -> RowsRead:
     typed = _typed(schema, in_band)
     foreign = [a.name for a in typed if a.type not in _NATIVE]
     bad: Mask | None = None
@@ -231,10 +233,12 @@ def _from_objects(read: pa.Table, schema: Schema, in_band: Band | None, data: by
         return [data[starts[i] : starts[i + 1]].decode("utf-8").strip() for i in positions]
 
     band = read.column(in_band.column) if in_band is not None else None
-    return Rows(table.select(schema.names), first, band, bad, reasons, raw, beside=_beside(table, in_band))
+    return RowsRead(table.select(schema.names), first, band, bad, reasons, raw, beside=_beside(table, in_band))
 
 
-def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_band: Band | None, first: int) -> Rows:
+def _from_lines(
+    data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_band: BandColumns | None, first: int
+) -> RowsRead:
     """Line by line in the database: a bad line spoils itself only."""
     lines = pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data))
     paths = [f"/{n.replace('~', '~0').replace('/', '~1')}".replace("'", "''") for n in wanted.names]
@@ -273,7 +277,9 @@ def _from_lines(data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_b
 
     band = columns[in_band.column] if in_band is not None else None
     numbers = present + first if len(present) < len(blank) else None
-    return Rows(table.select(schema.names), first, band, mask, reasons, raw, numbers, beside=_beside(table, in_band))
+    return RowsRead(
+        table.select(schema.names), first, band, mask, reasons, raw, numbers, beside=_beside(table, in_band)
+    )
 
 
 def _nth(lists: pa.ListArray, index: int, width: int) -> pa.ChunkedArray:

@@ -94,23 +94,20 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
         tops=judge.tops,
         seen=judge.seen,
     )
-    report = {
-        "stream": split.stream,
-        "partition": split.partition,
-        "ordinal": split.ordinal,
-        "rows": table.num_rows,
-        "skipped": 0,
-        "rejected": len(verdicts.reasons),
-        "malformed": batch.malformed.num_rows,
-        "highs": judge.highs,
-        "keys": [list(k) for k in judge.keys],
-        "punctuations": [p.to_json() for p in fresh],
-        "values": named,
-        "over": judge.heard,
-        "tops": {a: list(top) for a, top in judge.tops.items()},
-        "seen": {a: list(s.top) for a, s in judge.seen.items()},
-        "tallies": {a: t.to_json() for a, t in judge.tallies.items()},
-    }
+    report = _report(
+        split,
+        rows=table.num_rows,
+        rejected=len(verdicts.reasons),
+        malformed=batch.malformed.num_rows,
+        highs=judge.highs,
+        keys=[list(k) for k in judge.keys],
+        punctuations=[p.to_json() for p in fresh],
+        values=named,
+        over=judge.heard,
+        tops={a: list(top) for a, top in judge.tops.items()},
+        seen={a: list(s.top) for a, s in judge.seen.items()},
+        tallies={a: t.to_json() for a, t in judge.tallies.items()},
+    )
     if batch.malformed.num_rows:
         report["example"] = _example(batch.malformed)
     if not verdicts.reasons:
@@ -144,23 +141,17 @@ def _judge(judge: Judge, promises: Sequence[Promise]) -> None:
 
 def passed_over(split: Split, promises: Sequence[Promise]) -> dict[str, Any]:
     """What the driver is told of a split that was spared: what a check of its rows would have told of all of them."""
-    return {
-        "stream": split.stream,
-        "partition": split.partition,
-        "ordinal": split.ordinal,
-        "rows": 0,
-        "skipped": split.rows or 0,
-        "rejected": 0,
-        "malformed": 0,
-        "highs": {p.attribute: split.high for p in promises if isinstance(p, Disorder) and split.high is not None},
-        "keys": [],
-        "punctuations": [],
-        "values": [],
-        "over": [],
-        "tops": {},
-        "seen": {},
-        "tallies": {},
-    }
+    highs = {p.attribute: split.high for p in promises if isinstance(p, Disorder) and split.high is not None}
+    return _report(split, skipped=split.rows or 0, highs=highs)
+
+
+def _report(split: Split, **told: Any) -> dict[str, Any]:
+    """What the driver is told of a split: nothing, but for what is said."""
+    counts = dict.fromkeys(("rows", "skipped", "rejected", "malformed"), 0)
+    lists: dict[str, Any] = {name: [] for name in ("keys", "punctuations", "values", "over")}
+    known: dict[str, Any] = {name: {} for name in ("highs", "tops", "seen", "tallies")}
+    whose = {"stream": split.stream, "partition": split.partition, "ordinal": split.ordinal}
+    return {**whose, **counts, **lists, **known, **told}
 
 
 def _example(letters: pa.Table) -> dict[str, Any]:

@@ -16,12 +16,8 @@ def check_declared(source: Source) -> None:
         *(p.past for p in source.promises if isinstance(p, WhenAll)),
     }
     for promise in source.promises:
-        if isinstance(promise, After) and promise.attribute not in ordered:
-            raise UserError(
-                f"stream '{source.name}': {promise}, but nothing says how far '{promise.attribute}' is complete",
-                hint=f"declare its order: disorder('5 s', on='{promise.attribute}')",
-            )
-        if isinstance(promise, Every) and promise.attribute not in known:
+        needed = ordered if isinstance(promise, After) else known
+        if isinstance(promise, After | Every) and promise.attribute not in needed:
             raise UserError(
                 f"stream '{source.name}': {promise}, but nothing says how far '{promise.attribute}' is complete",
                 hint=f"declare its order: disorder('5 s', on='{promise.attribute}')",

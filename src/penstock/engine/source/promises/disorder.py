@@ -35,14 +35,22 @@ class Disorderliness:
     out_of_order: int
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, where: str = "") -> str:
+        """In a few words.
+
+        >>> print(Disorderliness(k=2, epsilon=2, p50=1, p99=2, max=2, events=10, out_of_order=2).text(" in ts"))
+        2 of 10 events out of order in ts, by up to 2 places and 2 ticks (half ≤ 1, 99 % ≤ 2)
+        """
         return (
-            f"{self.out_of_order:,} of {self.events:,} events out of order, by up to {self.k:,} places "
+            f"{self.out_of_order:,} of {self.events:,} events out of order{where}, by up to {self.k:,} places "
             f"and {self.epsilon:,} ticks (half ≤ {self.p50:,}, 99 % ≤ {self.p99:,})"
         )
 
 
 @dataclass(frozen=True)
-class Tally:
+class Lateness:
     """Counts of lateness that can be added up, over splits, partitions and epochs in any order."""
 
     events: int = 0
@@ -51,11 +59,11 @@ class Tally:
     epsilon: int = 0
     counts: Mapping[int, int] = field(default_factory=dict)
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: Lateness) -> Lateness:
         counts = dict(self.counts)
         for bucket, n in other.counts.items():
             counts[bucket] = counts.get(bucket, 0) + n
-        return Tally(
+        return Lateness(
             self.events + other.events,
             self.late + other.late,
             max(self.k, other.k),
@@ -85,7 +93,7 @@ class Tally:
         return [self.events, self.late, self.k, self.epsilon, [[b, n] for b, n in self.counts.items()]]
 
     @classmethod
-    def from_json(cls, stored: list[Any]) -> Tally:
+    def from_json(cls, stored: list[Any]) -> Lateness:
         events, late, k, epsilon, counts = stored
         return cls(events, late, k, epsilon, dict(counts))
 
@@ -96,7 +104,7 @@ class Seen:
 
     top: tuple[int, ...] = ()
 
-    def watch(self, ticks: Ticks) -> tuple[Seen, Tally]:
+    def watch(self, ticks: Ticks) -> tuple[Seen, Lateness]:
         """Measure events in arrival order.
 
         >>> _, tally = Seen().watch(np.array([1, 2, 3, 5, 4, 6, 7, 9, 10, 8]))
@@ -104,7 +112,7 @@ class Seen:
         2 of 10 events out of order, by up to 2 places and 2 ticks (half ≤ 1, 99 % ≤ 2)
         """
         if not len(ticks):
-            return self, Tally()
+            return self, Lateness()
         before = np.array(self.top, np.int64)
         running = np.empty(len(ticks), np.int64)
         running[0] = before[-1] if len(before) else LOWEST
@@ -113,7 +121,7 @@ class Seen:
         top = greatest(before, ticks, _KEPT)
         after = Seen(tuple(top.tolist()))
         if not len(late):
-            return after, Tally(len(ticks))
+            return after, Lateness(len(ticks))
         # The most that an event has to move forward when all are sorted is the most earlier ones that are greater.
         together = np.concatenate([before, ticks])
         order = np.argsort(together, kind="stable")
@@ -122,7 +130,7 @@ class Seen:
         lateness = running[late].view(np.uint64) - ticks[late].view(np.uint64)
         buckets, counts = np.unique(_buckets(lateness), return_counts=True)
         found = dict(zip(buckets.tolist(), counts.tolist()))
-        return after, Tally(len(ticks), len(late), k, int(lateness.max()), found)
+        return after, Lateness(len(ticks), len(late), k, int(lateness.max()), found)
 
 
 def _buckets(lateness: Any) -> Any:

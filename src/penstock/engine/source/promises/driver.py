@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.engine.source.promises.check import bounds_patterns
 from penstock.engine.source.promises.declared import check_declared
-from penstock.engine.source.promises.disorder import Disorderliness, Seen, Tally
+from penstock.engine.source.promises.disorder import Disorderliness, Lateness, Seen
 from penstock.engine.source.promises.judge import frontier_pattern
 from penstock.engine.source.promises.keys import KeyState, OpenKeys
 from penstock.engine.source.promises.known import KeyHighs, Known
@@ -46,8 +45,8 @@ class PromiseState:
     A source is as far as its slowest partition; a partition that appears later has to keep to what was asserted.
     """
 
-    def __init__(self, source: Source, apart: tuple[str, ...] = ()) -> None:
-        self.source, self.apart = source, apart
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.schema: Schema = source.schema
         self.promises: tuple[Promise, ...] = source.promises
         self.ended = False
@@ -58,14 +57,11 @@ class PromiseState:
         self._over = [KeyState.empty(self.schema, p.key) for p in self._ending]
         self._disorder: dict[str, int] = {}
         self._passed: dict[int, int] = {}
-        self._given = self._set()
-        self._tallies: dict[str, Tally] = {}
-        self._last: dict[str, Tally] = {}
+        self._given = PunctuationSet(self.schema)
+        self._tallies: dict[str, Lateness] = {}
+        self._last: dict[str, Lateness] = {}
         self._periods = {p.attribute: p.period for p in self._all(Every)}
         check_declared(source)
-
-    def _set(self) -> PunctuationSet:
-        return PunctuationSet(self.schema, apart=self.apart)
 
     def _all(self, *kinds: type[Any]) -> list[Any]:
         return [p for p in self.promises if isinstance(p, kinds)]
@@ -119,7 +115,7 @@ class PromiseState:
         fresh: list[Pattern] = []
         named: dict[tuple[str, ...], list[pa.Table]] = {}
         came: list[list[pa.Table]] = [[] for _ in self._over]
-        tallies: dict[str, Tally] = {}
+        tallies: dict[str, Lateness] = {}
         for report in sorted(reports, key=lambda r: (r["partition"], r["ordinal"])):
             self.register([report["partition"]])
             partition = self._partitions[report["partition"]]
@@ -129,7 +125,7 @@ class PromiseState:
                 mine[:] = [t if m is None else m if t is None else max(m, t) for m, t in zip(mine, theirs)]
             if report["punctuations"]:
                 added = [Pattern.from_json(p, self.schema) for p in report["punctuations"]]
-                partition.punctuations = (partition.punctuations or self._set()).add(*added)
+                partition.punctuations = (partition.punctuations or PunctuationSet(self.schema)).add(*added)
                 fresh += added
             for told in report["values"]:
                 names = tuple(told["of"])
@@ -141,18 +137,17 @@ class PromiseState:
             partition.tops.update({a: list(top) for a, top in report["tops"].items()})
             partition.seen.update({a: Seen(tuple(top)) for a, top in report["seen"].items()})
             for attribute, tally in report["tallies"].items():
-                tallies[attribute] = tallies.get(attribute, Tally()) + Tally.from_json(tally)
+                tallies[attribute] = tallies.get(attribute, Lateness()) + Lateness.from_json(tally)
         asserted = (
             *self._advance_disorder(),
             *self._advance_keys(),
             *self._advance_in_band(fresh, named),
             *self._end_keys(came),
         )
-        self.ended = self.ended or not all(p.restricted for p in asserted)
         self._forget()
         self._last = tallies
         for attribute, tally in tallies.items():  # last: the slack of this epoch was that of what came before it
-            self._tallies[attribute] = self._tallies.get(attribute, Tally()) + tally
+            self._tallies[attribute] = self._tallies.get(attribute, Lateness()) + tally
         return asserted
 
     def _hear(self, told: Sequence[str | None], came: list[list[pa.Table]]) -> None:
@@ -203,9 +198,9 @@ class PromiseState:
                     self.forgotten += lost
                 given = partition.punctuations
                 if given is not None and len(given) > promise.remember:
-                    partition.punctuations = replace(given, patterns=given.patterns[-promise.remember :])
+                    partition.punctuations = PunctuationSet(self.schema, given.patterns[-promise.remember :])
                     self.forgotten += len(given) - promise.remember
-            self._given = replace(self._given, patterns=self._given.patterns[-promise.remember :])
+            self._given = PunctuationSet(self.schema, self._given.patterns[-promise.remember :])
 
     def _slack(self, promise: Disorder | Adaptive) -> int:
         """The slack in force: as declared, or measured in the epochs before."""
@@ -290,7 +285,7 @@ class PromiseState:
         parts = list(self._partitions.values())
         if len(parts) == 1:
             asserted = [p for ledger in news.values() for p in ledger.patterns()]
-            return [*asserted, *self._agree(fresh, [parts[0].punctuations or self._set()])]
+            return [*asserted, *self._agree(fresh, [parts[0].punctuations or PunctuationSet(self.schema)])]
         asserted = []
         for names, ledger in news.items():
             for part in parts:
@@ -302,7 +297,7 @@ class PromiseState:
         # Values of one partition may be covered by ranges of another: all as patterns, though that is slow for many.
         sets = []
         for part in parts:
-            given = part.punctuations or self._set()
+            given = part.punctuations or PunctuationSet(self.schema)
             sets.append(given.add(*(p for ledger in part.values.values() for p in ledger.patterns())))
         candidates = [*fresh, *(p for ledger in news.values() for p in ledger.patterns())]
         return [*asserted, *self._agree(candidates, sets)]
@@ -312,15 +307,15 @@ class PromiseState:
             return []
         if len(parts) == 1:
             # Of many that tell ever more of the same keys, those that tell most.
-            asserted = [p for p in maximal(fresh, self.apart) if not self._given.says(p)]
+            asserted = [p for p in maximal(fresh) if not self._given.covers(p)]
             return self._grown_together(asserted)
         common: Iterable[Pattern] = fresh
         for part in parts:
-            common = maximal((p.intersect(q) for p in common for q in part), self.apart)
+            common = maximal(p.intersect(q) for p in common for q in part)
         told = self._given.add(*(p for ledger in self._agreed().values() for p in ledger.patterns()))
         asserted = []
         for pattern in (*(p for part in parts for p in part), *common):
-            if not told.says(pattern) and all(part.covers(pattern) for part in parts):
+            if not told.covers(pattern) and all(part.covers(pattern) for part in parts):
                 told = told.add(pattern)
                 asserted.append(pattern)
         return self._grown_together(asserted)
@@ -329,8 +324,7 @@ class PromiseState:
         """New punctuations, and the ranges that they become with earlier ones: those say more than their parts."""
         before = set(self._given)
         self._given = self._given.add(*asserted)
-        grown = (p for p in self._given if p not in before and grows(p))
-        return list(maximal((*asserted, *grown), self.apart))
+        return list(maximal((*asserted, *(p for p in self._given if p not in before and grows(p)))))
 
     @property
     def frontier(self) -> dict[str, int]:
@@ -375,18 +369,18 @@ class PromiseState:
         }
 
     @classmethod
-    def from_json(cls, source: Source, stored: Mapping[str, Any], apart: tuple[str, ...] = ()) -> PromiseState:
-        state = cls(source, apart)
+    def from_json(cls, source: Source, stored: Mapping[str, Any]) -> PromiseState:
+        state = cls(source)
         for name, p in stored["partitions"].items():
-            state._partitions[name] = PartitionState.from_json(p, source.schema, apart)
+            state._partitions[name] = PartitionState.from_json(p, source.schema)
         state._keys = [list(k) for k in stored["keys"]]
         if "over" in stored:
             state._over = [KeyState.from_json(k, source.schema) for k in stored["over"]]
         state._disorder = dict(stored["disorder"])
         state._passed = {int(i): t for i, t in stored["passed"].items()}
-        state._given = PunctuationSet.from_json(stored["given"], source.schema, apart)
-        state._tallies = {a: Tally.from_json(t) for a, t in stored.get("tallies", {}).items()}
-        state._last = {a: Tally.from_json(t) for a, t in stored.get("last", {}).items()}
+        state._given = PunctuationSet.from_json(stored["given"], source.schema)
+        state._tallies = {a: Lateness.from_json(t) for a, t in stored.get("tallies", {}).items()}
+        state._last = {a: Lateness.from_json(t) for a, t in stored.get("last", {}).items()}
         state.forgotten = int(stored.get("forgotten", 0))
         state.ended = bool(stored["ended"])
         return state

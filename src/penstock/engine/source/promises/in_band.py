@@ -37,7 +37,7 @@ Point = tuple[int, Pattern]
 
 
 @dataclass(frozen=True)
-class Band:
+class BandColumns:
     """The columns of a file that make records punctuations; `beside` are companions, none of which must be there."""
 
     column: str
@@ -45,7 +45,7 @@ class Band:
     beside: tuple[Attribute, ...] = ()
 
     @classmethod
-    def of(cls, promises: Sequence[Promise], schema: Schema) -> Band | None:
+    def of(cls, promises: Sequence[Promise], schema: Schema) -> BandColumns | None:
         promise = next((p for p in promises if isinstance(p, InBand)), None)
         if promise is None:
             return None
@@ -53,7 +53,7 @@ class Band:
         return cls(promise.column, promise.companion, tuple(named) if promise.companion else ())
 
 
-def marked(column: pa.ChunkedArray, band: Band) -> Mask:
+def marked(column: pa.ChunkedArray, band: BandColumns) -> Mask:
     """Which records are punctuations."""
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     no = pc.is_in(pc.utf8_lower(text), _FALSE) if band.companion else pc.equal(text, "")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.source.formats.fit import Mask
 from penstock.engine.source.letter import AHEAD, LATE
-from penstock.engine.source.promises.disorder import Seen, Tally
+from penstock.engine.source.promises.disorder import Lateness, Seen
 from penstock.engine.source.promises.keys import KeyState, check_after, check_once
 from penstock.engine.source.promises.known import Known
 from penstock.engine.source.promises.ledger import pack
@@ -77,7 +77,7 @@ class Judge:
         self.keys = known.keys
         self.tops = {a: list(top) for a, top in known.tops.items()}
         self.seen = dict(known.seen)
-        self.tallies: dict[str, Tally] = {}
+        self.tallies: dict[str, Lateness] = {}
         self.limits = {a: dict(limits) for a, limits in known.limits.items()}
         self.over = list(known.over)
         self.heard: list[str | None] = []

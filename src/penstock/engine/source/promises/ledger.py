@@ -85,10 +85,7 @@ class Ledger:
         if self.runs is None:
             return places(table, self.rows, self.attributes) >= 0
         column = table.column(self.attributes[0])
-        lows, highs, _ = self.runs
-        values = column_ticks(pc.fill_null(column, 0) if column.null_count else column)
-        at = np.searchsorted(lows, values, "right") - 1
-        found: Mask = (at >= 0) & (values <= highs[at])
+        found = _covered(self.runs, column_ticks(pc.fill_null(column, 0) if column.null_count else column))
         return found & column.is_valid().to_numpy() if column.null_count else found
 
     def add(self, table: pa.Table, new: bool = False) -> tuple[Ledger, pa.Table]:
@@ -116,11 +113,7 @@ class Ledger:
         highs = np.concatenate([self.runs[1], values])
         ages = np.concatenate([self.runs[2], np.full(len(values), self.clock, np.int64)])
         order = np.argsort(lows)
-        lows, highs, ages = lows[order], highs[order], ages[order]
-        # Nothing overlaps, so a run begins wherever there is a gap before it.
-        starts = np.flatnonzero(np.concatenate([[True], lows[1:] - 1 > highs[:-1]]))
-        ends = np.append(starts[1:], len(lows)) - 1
-        runs = (lows[starts], highs[ends], np.maximum.reduceat(ages, starts))
+        runs = _joined(lows[order], highs[order], ages[order])
         return Ledger(self.schema, self.attributes, self.rows, runs, self.clock + 1)
 
     def kept(self, limit: int) -> tuple[Ledger, int]:
@@ -144,17 +137,8 @@ class Ledger:
         edges = np.unique(np.concatenate([self.runs[0], self.runs[1] + 1, other.runs[0], other.runs[1] + 1]))
         lows, highs = edges[:-1], edges[1:] - 1
         both = _covered(self.runs, lows) & _covered(other.runs, lows)
-        made = Ledger(self.schema, self.attributes, self.rows, (lows[both], highs[both], np.zeros(both.sum(), int)))
-        return made._joined()
-
-    def _joined(self) -> Ledger:
-        assert self.runs is not None
-        lows, highs, ages = self.runs
-        if not len(lows):
-            return self
-        starts = np.flatnonzero(np.concatenate([[True], lows[1:] - 1 > highs[:-1]]))
-        ends = np.append(starts[1:], len(lows)) - 1
-        return Ledger(self.schema, self.attributes, self.rows, (lows[starts], highs[ends], ages[starts]), self.clock)
+        runs = _joined(lows[both], highs[both], np.zeros(both.sum(), np.int64))
+        return Ledger(self.schema, self.attributes, self.rows, runs)
 
     def patterns(self) -> list[Pattern]:
         """Punctuations that match exactly what the ledger holds: as few as can be had easily."""
@@ -192,6 +176,16 @@ class Ledger:
             return cls(schema, made.attributes, table)
         low, high, age = (column_ticks(table.column(n)) for n in ("low", "high", "age"))
         return cls(schema, made.attributes, made.rows, (low, high, age), int(stored["clock"]))
+
+
+def _joined(lows: Ticks, highs: Ticks, ages: Ticks) -> tuple[Ticks, Ticks, Ticks]:
+    """Runs in order, those that touch as one, as young as its youngest part."""
+    if not len(lows):
+        return lows, highs, ages
+    # Nothing overlaps, so a run begins wherever there is a gap before it.
+    starts = np.flatnonzero(np.concatenate([[True], lows[1:] - 1 > highs[:-1]]))
+    ends = np.append(starts[1:], len(lows)) - 1
+    return lows[starts], highs[ends], np.maximum.reduceat(ages, starts)
 
 
 def _covered(runs: tuple[Ticks, Ticks, Ticks], values: Ticks) -> Mask:

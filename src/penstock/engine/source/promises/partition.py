@@ -34,8 +34,8 @@ class PartitionState:
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any], schema: Schema, apart: tuple[str, ...] = ()) -> PartitionState:
-        given = PunctuationSet.from_json(stored["punctuations"], schema, apart) if stored["punctuations"] else None
+    def from_json(cls, stored: Mapping[str, Any], schema: Schema) -> PartitionState:
+        given = PunctuationSet.from_json(stored["punctuations"], schema) if stored["punctuations"] else None
         values = [Ledger.from_json(v, schema) for v in stored.get("values", ())]
         return cls(
             dict(stored["highs"]),

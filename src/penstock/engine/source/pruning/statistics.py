@@ -66,7 +66,7 @@ class Values:
         return not restriction.intersect(self.within).is_empty(t)
 
 
-class Statistics:
+class FileStatistics:
     """The statistics of one file, row group by row group, in terms of the declared schema."""
 
     def __init__(self, metadata: pq.FileMetaData, schema: Schema) -> None:

@@ -1,4 +1,4 @@
-"""Which forms of punctuation will flow, what they release, and how `explain` draws it."""
+"""Which punctuation will flow, on what state leaves, and how `explain` draws it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.analysis.explain import explain_mermaid, explain_text
-from penstock.analysis.forecast import forecast, releases
-from penstock.analysis.form import Form
+from penstock.analysis.explain import coming, explain_mermaid, explain_text, leaving
+from penstock.analysis.judge import weigh
 from penstock.analysis.propagate import Propagation
-from penstock.builder.stream import Stream
+from penstock.builder.stream import StreamBuilder
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import less, one_of
@@ -22,32 +21,26 @@ from penstock.plan.policy import Punctuate
 from penstock.plan.promise import InBand
 
 
-def stream(name: str, columns: str = "ts timestamp, trip int, sensor int, v double", *promises: Any) -> Stream:
-    return Stream(Source((), Schema.parse(columns, "ts"), name=name, promises=promises))
+def stream(name: str, columns: str = "ts timestamp, trip int, sensor int, v double", *promises: Any) -> StreamBuilder:
+    return StreamBuilder(Source((), Schema.parse(columns, "ts"), name=name, promises=promises))
 
 
-def timed(name: str) -> Stream:
+def timed(name: str) -> StreamBuilder:
     return stream(name).disorder("5 s")
 
 
-def keyed(name: str) -> Stream:
+def keyed(name: str) -> StreamBuilder:
     return timed(name).punctuate(Punctuate.after("trip", "10 min"))
 
 
-def flows(s: Stream) -> list[str]:
+def flows(s: StreamBuilder) -> list[str]:
     plan = s.plan
-    return [str(f) for f in forecast(plan)[plan.nodes[-1].id]]
+    return list(coming(plan)[plan.nodes[-1].id])
 
 
-def released(s: Stream) -> list[str]:
+def released(s: StreamBuilder) -> list[str]:
     plan = s.plan
-    return list(releases(plan)[plan.nodes[-1].id])
-
-
-def test_a_form_reads_like_what_it_says() -> None:
-    assert str(Form((("ts", "up to"), ("sensor", "value")))) == "ts up to + sensor: each value"
-    assert str(Form()) == "everything, at the end"
-    assert str(Form(open=True)) == "what the data says"
+    return list(leaving(plan)[plan.nodes[-1].id])
 
 
 def test_what_sources_promise() -> None:
@@ -71,17 +64,25 @@ def test_stateless_operators_rename_and_forget() -> None:
 
 def test_groups_wait_for_what_describes_them() -> None:
     s = timed("s")
-    assert released(s.window("1 min").group_by("sensor").agg(n="count(*)")) == ["groups: on `window_start up to`"]
+    assert released(s.window("1 min").group_by("sensor").agg(n="count(*)")) == ["groups leave on `window_start up to`"]
     assert flows(s.window("1 min").group_by("sensor").agg(n="count(*)")) == ["window_start up to"]
-    assert released(keyed("s").group_by("trip").agg(n="count(*)")) == ["groups: on `trip: each value`"]
-    assert released(s.group_by("trip").agg(n="count(*)")) == ["groups: never: nothing promises `trip`"]
-    assert released(s.ends().group_by("trip").agg(n="count(*)")) == ["groups: only at the end: nothing promises `trip`"]
-    assert released(stream("s").window("1 min").agg(n="count(*)")) == ["groups: never: nothing promises `ts`"]
+    assert released(keyed("s").group_by("trip").agg(n="count(*)")) == ["groups leave on `trip: each value`"]
+    assert released(s.group_by("trip").agg(n="count(*)")) == [
+        never := "groups never leave: nothing from s promises `trip` (there arrives: ts up to)",
+        need := "needs s: trip: each value",
+    ]
+    at_the_end = "but all of it leaves at the end of the run, which s will tell"
+    assert released(s.ends().group_by("trip").agg(n="count(*)")) == [never, at_the_end, need]
+    assert released(stream("s").window("1 min").agg(n="count(*)")) == [
+        "groups never leave: nothing from s promises `window_start` (there arrives: no punctuation)",
+        "needs s: ts up to",
+    ]
 
 
 def test_bounds_release_nothing() -> None:
     assert released(stream("s").bounds("trip", 1, 9).group_by("trip").agg(n="count(*)")) == [
-        "groups: never: nothing promises `trip`"
+        "groups never leave: nothing from s promises `trip` (there arrives: no punctuation)",
+        "needs s: trip: each value",
     ]
 
 
@@ -93,11 +94,17 @@ def test_a_union_promises_what_all_inputs_do() -> None:
 
 def test_sorting_and_distinct() -> None:
     s = keyed("s")
-    assert released(s.order_by("ts")) == ["sorted prefix: on `ts up to`"]
-    assert released(s.order_by("v")) == ["sorted prefix: never: nothing promises `v`"]
-    assert released(s.order_by("ts", slack=3)) == ["rows: the first of 4 in order, as events arrive"]
-    assert released(s.distinct()) == ["rows: on `ts up to` or `trip: each value`"]
-    assert released(stream("s").distinct()) == ["rows: never: nothing promises anything"]
+    assert released(s.order_by("ts")) == ["a sorted prefix leaves on `ts up to`"]
+    assert released(s.order_by("v")) == [
+        "sorted events never leave: nothing from s promises `v` (there arrives: ts up to; trip: each value)",
+        "needs s: v up to",
+    ]
+    assert released(s.order_by("ts", slack=3)) == ["the first of 4 events leaves when another arrives"]
+    assert released(s.distinct()) == ["events are forgotten on `ts up to` or `trip: each value`"]
+    assert released(stream("s").distinct()) == [
+        "remembered events never leave: nothing from s promises anything (there arrives: no punctuation)",
+        "needs s: ts up to",
+    ]
 
 
 def test_finite_domains_let_others_speak() -> None:
@@ -114,24 +121,33 @@ def test_finite_domains_let_others_speak() -> None:
 def test_a_join_releases_each_side_on_promises_of_the_other() -> None:
     pair = stream("l").join(keyed("r"), on="trip")
     assert released(pair) == [
-        "left rows: on right `trip: each value`",
-        "right rows: never: nothing of left promises `trip`",
+        "left rows (l) leave on right (r) `trip: each value`",
+        "right rows (r) never leave: nothing of left (l) promises `trip` (there arrives: no punctuation)",
+        "needs l: trip: each value",
+        'needs partners near in time instead: join(…, within="1 h"), and time up to from both',
     ]
     assert released(keyed("l").join(keyed("r"), on="trip")) == [
-        "left rows: on right `trip: each value`",
-        "right rows: on left `trip: each value`",
+        "left rows (l) leave on right (r) `trip: each value`",
+        "right rows (r) leave on left (l) `trip: each value`",
     ]
     assert "trip: each value" in flows(keyed("l").join(keyed("r"), on="trip"))
     assert flows(pair) == []
     assert released(timed("l").ends().join(timed("r").ends(), on="trip")) == [
-        "left rows: only at the end: nothing of right promises `trip`",
-        "right rows: only at the end: nothing of left promises `trip`",
+        "left rows (l) never leave: nothing of right (r) promises `trip` (there arrives: ts up to)",
+        "right rows (r) never leave: nothing of left (l) promises `trip` (there arrives: ts up to)",
+        "but all of it leaves at the end of the run, which l and r will tell",
+        "needs r: trip: each value",
+        "needs l: trip: each value",
+        'needs partners near in time instead: join(…, within="1 h"), and time up to from both',
     ]
 
 
 def test_a_band_lets_time_release() -> None:
     pair = timed("l").join(timed("r"), on="trip", within="1 min")
-    assert released(pair) == ["left rows: on right `ts up to`", "right rows: on left `ts up to`"]
+    assert released(pair) == [
+        "left rows (l) leave on right (r) `ts up to`",
+        "right rows (r) leave on left (l) `ts up to`",
+    ]
     assert any(re.fullmatch(r"ts\w* up to", f) for f in flows(pair))
 
 
@@ -140,12 +156,13 @@ def test_explain_draws_it_only_when_asked(form: str) -> None:
     plan = Plan.of(keyed("l").join(stream("r"), on="trip").operator)
     draw = explain_text if form == "text" else explain_mermaid
     plain, punctuated = draw(plan), draw(plan, punctuation=True)
-    assert "up to" not in plain and "releases" not in plain
-    for said in ("ts up to; trip: each value", "no punctuation", "releases right rows: on left `trip: each value`"):
+    assert "up to" not in plain and "state: " not in plain
+    leave = "state: right rows (r) leave on left (l) `trip: each value`"
+    for said in ("ts up to; trip: each value", "no punctuation", leave):
         assert said in punctuated
-    assert "left rows: never: nothing of right promises `trip`" in punctuated
+    assert "left rows (l) never leave: nothing of right (r) promises `trip`" in punctuated
     if form == "text":
-        kept = [line for line in punctuated.splitlines() if "⇢" not in line and "releases" not in line]
+        kept = [line for line in punctuated.splitlines() if "⇢" not in line and "state: " not in line]
         assert "\n".join(kept) == plain
 
 
@@ -155,7 +172,7 @@ def test_the_whole_of_an_explained_plan() -> None:
         [
             "aggregate-1: count(*) AS n by window_start, sensor",
             "   │  → (window_start timestamp, sensor int, n bigint)",
-            "   │  releases groups: on `window_start up to`",
+            "   │  state: groups leave on `window_start up to`",
             "   └─ bucket-1: Window.tumbling('1 min', on='ts')",
             "      │  → (ts timestamp, trip int, sensor int, v double, window_start timestamp)",
             "      │  ⇢ ts up to; window_start up to",
@@ -166,8 +183,8 @@ def test_the_whole_of_an_explained_plan() -> None:
     )
 
 
-def test_what_flows_was_forecast() -> None:
-    """Real punctuations of the promised forms, carried through plans, have the forms that were forecast."""
+def test_what_flows_was_foretold() -> None:
+    """Real punctuations of the promised templates, carried through plans, are those that were foretold."""
     left, right = keyed("l"), keyed("r")
     plans = [
         left.union(right).window("1 min").group_by("trip").agg(n="count(*)"),
@@ -180,14 +197,19 @@ def test_what_flows_was_forecast() -> None:
     ]
     for query in plans:
         plan = query.plan
-        forms, carried = forecast(plan), Propagation(plan)
+        flows = {i: verdict.behind for i, verdict in weigh(plan).items()}
+        # Of a template and of what comes besides, the attributes that it speaks of.
+        foretold = {
+            i: [{n for n, _ in t} for t in f.promised] + [set(a.names) for a in f.asides] for i, f in flows.items()
+        }
+        carried = Propagation(plan)
         seen: set[tuple[str, frozenset[str]]] = set()
         for minute in (1, 2, 3):
             said: dict[str, list[Pattern]] = {}
             for node in plan.sources:
                 schema = node.operator.schema
                 said[node.id] = [Pattern.where(schema, ts=less(f"2026-01-01 00:0{minute}:00"))]
-                if Form((("trip", "value"),)) in forms[node.id]:
+                if {"trip"} in foretold[node.id]:
                     said[node.id].append(Pattern.where(schema, trip=one_of([minute, minute + 4])))
             for node_id, patterns in carried.run(said).items():
                 seen |= {(node_id, frozenset(p.restricted)) for p in patterns}
@@ -195,7 +217,7 @@ def test_what_flows_was_forecast() -> None:
             asked = {i: o.ask for i, o in carried.orders().items() if any(o.ask)}
             carried.answered({i: [[Answer(0)] * len(port) for port in ask] for i, ask in asked.items()})
         for node_id, restricted in seen:
-            assert any(set(f.attributes) <= restricted for f in forms[node_id]), (query, node_id, restricted)
-        # And what was forecast comes.
+            assert any(names <= restricted for names in foretold[node_id]), (query, node_id, restricted)
+        # And what was foretold comes.
         last = plan.nodes[-1].id
-        assert {f for i, f in seen if i == last} >= {frozenset(f.attributes) for f in forms[last] if len(f.parts) == 1}
+        assert {f for i, f in seen if i == last} >= {frozenset(names) for names in foretold[last] if len(names) == 1}

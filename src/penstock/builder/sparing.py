@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
-import pyarrow as pa
-
+from penstock.builder.built import Built, whole
 from penstock.errors import UserError
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.operators.impute.operator import Impute
 from penstock.operators.instrument.operator import Instrument
 from penstock.operators.instrument.punctuation import said
 from penstock.operators.limit.operator import Limit
@@ -21,79 +19,26 @@ from penstock.operators.top.operator import Top
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.arguments import worded
 from penstock.pattern.feedback import Intent, Switches
-from penstock.pattern.schema import Schema
 from penstock.plan.operator import Operator
 from penstock.plan.policy import Extent
 
-if TYPE_CHECKING:
-    from penstock.builder.stream import Stream
-
 
 @worded
-class Choosing:
+class Sparing(Built):
     """What a stream can leave out, put off or pass on; `Stream` inherits it."""
 
-    if TYPE_CHECKING:
-        operator: Operator
-
-        @property
-        def schema(self) -> Schema: ...
-        def _with(self, operator: Operator) -> Self: ...
-        def _time(self, name: str | None, call: str) -> str: ...
-        def _ticks(self, extent: Extent, attribute: str, call: str) -> int: ...
-        def _known(self, names: Sequence[str], call: str) -> tuple[str, ...]: ...
-        def _measurable(self, attribute: str, call: str) -> str: ...
-        def _united(self, others: Sequence[Stream], call: str) -> Schema: ...
-        def _ordering(self, by: Sequence[str], call: str, hint: str) -> tuple[tuple[str, bool], ...]: ...
-        def _made_by(
-            self,
-            function: Callable[..., Any],
-            schema: str | Schema | None,
-            keeps: Sequence[str],
-            time: str | Sequence[str] | None,
-            call: str,
-        ) -> Schema: ...
-        def _unite(self, others: Sequence[Any], call: str) -> Self: ...
-        def where(self, predicate: str) -> Self: ...
-        def union(self, *others: Stream) -> Self: ...
-
-    def pace(self, *others: Stream, bound: Extent, on: str | None = None) -> Self:
+    def pace(self, *others: Built, bound: Extent, on: str | None = None) -> Self:
         """All events of several streams, but none that is more than `bound` behind the latest of any of them.
 
         `a.pace(b, on="ts", bound="1 min")`: how far time has got is the greatest `ts` that any of the streams has
         brought in the epochs before. Events older than that by more than the bound are set aside as dead letters, and
         those before are told not to bother: `not [< …]`. So a slow branch does not go on working for nothing.
         """
-        attribute = self._measurable(self._time(on, "pace"), "pace")
+        attribute = self._measurable(on, "pace")
         schema = self._united(others, "pace")
         ticks = self._ticks(bound, attribute, "pace")
         operators = (self.operator, *(o.operator for o in others))
         return self._with(Pace(operators, schema, on=attribute, bound=ticks))
-
-    def impute(
-        self,
-        function: Callable[[pa.Table], pa.Table],
-        schema: str | Schema | None = None,
-        *,
-        budget: int = 1000,
-        keeps: Sequence[str] = (),
-        where: str | None = None,
-        time: str | Sequence[str] | None = None,
-    ) -> Self:
-        """Run an expensive Python function as `map` does, but on at most `budget` events in an epoch.
-
-        The others wait in a queue that is part of the state, so that the rest of the query goes on. With `where`, only
-        events for which that predicate is true are for the function; the others go past the queue as they are.
-        """
-        if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
-            raise UserError(
-                f"impute: budget={budget!r} is not possible", hint="events per epoch: a whole number of at least 1"
-            )
-        if where is not None:
-            chosen = self.where(where).impute(function, schema, budget=budget, keeps=keeps, time=time)
-            return self.where(f"({where}) IS NOT TRUE")._unite((chosen,), "impute(where=…)")
-        out = self._made_by(function, schema, keeps, time, "impute")
-        return self._with(Impute((self.operator,), out, function=function, keeps=tuple(keeps), budget=budget))
 
     def limit(self, n: int) -> Self:
         """The first n events in order of arrival, and then the end.
@@ -126,10 +71,8 @@ class Choosing:
         `instrument("not [*, > 40]")` says so once, after the first epoch with events; `every=1000` after every 1,000
         events, at most once in an epoch. A function is given the number of events so far and returns the text.
         """
-        if every is not None and (not isinstance(every, int) or isinstance(every, bool) or every < 1):
-            raise UserError(
-                f"instrument: every={every!r} is not possible", hint="a number of events: a whole number of at least 1"
-            )
+        if every is not None:
+            whole(every, f"instrument: every={every!r} is not possible", "a whole number of events, 1 or more")
         if not isinstance(says, str) and not callable(says):
             raise UserError(f"instrument: {says!r} is not feedback", hint="a text such as 'not [*, > 40]'")
         made = Instrument((self.operator,), self.schema, says=says, every=every)
@@ -162,13 +105,11 @@ class Choosing:
                 hint="feedback(exploit=False, propagate=False), or leave exploit on",
             )
         switches = Switches(exploit, propagate, log)
-        return replace(self, operator=replace(self.operator, switches=switches))  # type: ignore[type-var]
+        return replace(self, operator=replace(self.operator, switches=switches))
 
 
 def _positive(n: int, call: str) -> int:
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise UserError(f"{call}({n!r}) is not a number of events", hint="a whole number, 1 or more")
-    return n
+    return whole(n, f"{call}({n!r}) is not a number of events", "a whole number, 1 or more")
 
 
 def bucket_under(operator: Operator) -> Bucket | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from penstock.contract.contract import Contract
+from contracts import Contract
+
 from penstock.contract.feedback import NO_FEEDBACK, Feedback
 from penstock.contract.template import Scheme
 
