@@ -38,8 +38,8 @@ from penstock.plan.plan import Plan
 from penstock.plan.promise import Adaptive, Files
 from penstock.portal.testing import local_session
 from penstock.reference.grouping import Group
-from penstock.reference.interpret import Run, Step
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.interpret import Interpretation, TraceStep
+from penstock.reference.item import Assertion, Event, Item
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
@@ -263,11 +263,11 @@ def _keeping(timeline: Timeline, plan: Plan) -> str | None:
     return found[0] if found else None
 
 
-def _by_row(steps: list[Step]) -> list[list[Step]]:
+def _by_row(steps: list[TraceStep]) -> list[list[TraceStep]]:
     """The steps that belong to each row: a source that takes something, or comes to its end, begins a new one."""
-    parts: list[list[Step]] = [[]]
+    parts: list[list[TraceStep]] = [[]]
     for step in steps:
-        ended = any(isinstance(i, Punctuate) and not i.pattern.restricted for i in step.emitted)
+        ended = any(isinstance(i, Assertion) and not i.pattern.restricted for i in step.emitted)
         if step.kind == "source" and (step.taken is not None or ended):
             parts.append([])
         parts[-1].append(step)
@@ -291,7 +291,7 @@ def _by_definition(timeline: Timeline) -> bool:
     return not any(isinstance(p, Adaptive) for s in sources.values() for p in s.promises)
 
 
-def _by_reference(query: ps.Stream, sources: dict[str | None, Source], rows: Iterable[Row]) -> list[Step]:
+def _by_reference(query: ps.Stream, sources: dict[str | None, Source], rows: Iterable[Row]) -> list[TraceStep]:
     """What the reference interpreter does about arrivals, step by step."""
     arrivals: dict[str, list[Any]] = {}
     order = []
@@ -304,7 +304,7 @@ def _by_reference(query: ps.Stream, sources: dict[str | None, Source], rows: Ite
         )
         arrivals.setdefault(source.name, []).append(item if row.partition is None else (row.partition, item))
         order.append(source.name)
-    return list(Run(query.plan, arrivals, order=order).steps())
+    return list(Interpretation(query.plan, arrivals, order=order).steps())
 
 
 @pytest.mark.parametrize("timeline", [t for t in timelines() if _by_definition(t)], ids=str)

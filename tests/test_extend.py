@@ -22,7 +22,7 @@ from penstock.plan import spec as protocol
 from penstock.portal import script
 from penstock.portal.testing import local_session
 from penstock.reference.interpret import interpret
-from penstock.reference.item import Event, Punctuate
+from penstock.reference.item import Assertion, Event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +88,7 @@ class LeftoverReference:
         return [event] if value is not None and value % o.by == o.rest else []
 
     def on_punctuation(self, pattern, input=0):
-        return [extend.Punctuate(pattern)]
+        return [extend.Assertion(pattern)]
 
     def state(self):
         return []
@@ -194,7 +194,7 @@ def test_it_is_traced(query: ps.Stream) -> None:
     steps = [s for s in result.trace if s.operator == "leftover-1"]
     passed = [item.row["segment"] for s in steps for item in s.emitted if isinstance(item, Event)]
     assert passed == [1, 4]
-    assert any(isinstance(s.taken, Punctuate) and s.emitted == (s.taken,) for s in steps)
+    assert any(isinstance(s.taken, Assertion) and s.emitted == (s.taken,) for s in steps)
 
 
 def test_it_runs_and_agrees_with_its_oracle(query: ps.Stream) -> None:

@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from penstock.builder.stream import StreamBuilder
 from penstock.errors import UserError
-from penstock.kernels.stateful import Fresh, Held, Stateful
-from penstock.kernels.stateful import Step as Stepped
+from penstock.kernels.stateful import Fresh, Held, Stateful, Stepped
 from penstock.kernels.step import (
     Asked,
     Keeping,
@@ -35,7 +34,7 @@ from penstock.plan.spec import (
     Carried,
     Fact,
     Lineage,
-    Measured,
+    Measurements,
     Retraction,
     Spec,
     Surroundings,
@@ -48,7 +47,7 @@ from penstock.plan.spec import (
     same,
     spec_of,
 )
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.running import Running
 
 S = TypeVar("S", bound=StreamBuilder)
@@ -75,6 +74,7 @@ def put_on(stream: S, make: Callable[[Operator], Operator]) -> S:
 __all__ = [
     "Answer",
     "Asked",
+    "Assertion",
     "Behaviour",
     "Carried",
     "Event",
@@ -85,13 +85,12 @@ __all__ = [
     "Keeping",
     "Leaving",
     "Lineage",
-    "Measured",
+    "Measurements",
     "Noting",
     "Operator",
     "Orders",
     "Passing",
     "Pattern",
-    "Punctuate",
     "Reading",
     "Response",
     "Retraction",

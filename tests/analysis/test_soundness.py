@@ -57,7 +57,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.plan.plan import Plan
 from penstock.plan.promise import InBand
 from penstock.portal.testing import local_session
-from penstock.reference.interpret import Run, Step
+from penstock.reference.interpret import Interpretation, TraceStep
 from penstock.reference.item import Event, Item
 
 #: So many generations pass before anything is compared. Bands and windows reach over three, and operators stand one
@@ -89,7 +89,7 @@ class Growth:
         return self.of_debt > 0 or (self.owed[-1] > 0 and not self.emitted[-1])
 
 
-class Living(Run):
+class Living(Interpretation):
     """A reference run that is fed one generation after the other."""
 
     def __init__(self, query: Query, life: Life) -> None:
@@ -116,7 +116,7 @@ class Living(Run):
         ended = copy.deepcopy(self)
         self.streams = streams
         for running in ended.running.values():
-            if isinstance(running, joins.Join | multijoin.MultiJoin):
+            if isinstance(running, joins.JoinReference | multijoin.MultiJoinReference):
                 # A method of a list is copied without the list.
                 running.outlet.held = running.held.__getitem__
         ended.passing = of_all
@@ -126,7 +126,7 @@ class Living(Run):
 
     def _send(
         self, node_id: str, taken: Item | None, emitted: Iterable[Item], *how: Any, **more: Any
-    ) -> Iterator[Step]:
+    ) -> Iterator[TraceStep]:
         """As ever; but when nothing is passing, events go no further, and are counted."""
         out = tuple(emitted)
         if not self.passing:
@@ -134,7 +134,7 @@ class Living(Run):
             out = tuple(x for x in out if not isinstance(x, Event))
         return super()._send(node_id, taken, out, *how, **more)
 
-    def _drain(self, steps: Iterable[Step]) -> None:
+    def _drain(self, steps: Iterable[TraceStep]) -> None:
         for step in steps:
             self.taken[step.operator] += isinstance(step.taken, Event)
 

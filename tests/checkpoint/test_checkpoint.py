@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock.checkpoint import checkpoint as module
 from penstock.checkpoint.checkpoint import Checkpoint, EpochPlan, Manifest, Output, named_by
-from penstock.checkpoint.runs import Run, UnitKey
+from penstock.checkpoint.runs import StoredRun, UnitKey
 from penstock.checkpoint.storage import Storage
 from penstock.errors import CheckpointError
 from penstock.plan.plan import Plan
@@ -27,7 +27,7 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
 
 
 def manifest(epoch: int, *runs: str) -> Manifest:
-    units = {UnitKey("aggregate-1", 0): tuple(Run(r, 1, 1, epoch) for r in runs)} if runs else {}
+    units = {UnitKey("aggregate-1", 0): tuple(StoredRun(r, 1, 1, epoch) for r in runs)} if runs else {}
     return Manifest(epoch, units, outputs=(Output("sink-2", f"results/{epoch}", f"part-{epoch}", 1, 1),))
 
 

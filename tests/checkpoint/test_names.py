@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.checkpoint.checkpoint import Checkpoint, EpochPlan, Manifest, Output
 from penstock.checkpoint.names import ForeignNameError, check_names, check_plain
-from penstock.checkpoint.runs import Run, UnitKey
+from penstock.checkpoint.runs import StoredRun, UnitKey
 from penstock.checkpoint.storage import Storage, seal
 from penstock.errors import CheckpointError
 from penstock.portal.testing import local_session
@@ -40,15 +40,15 @@ def test_what_is_let_through_stays_inside(name: str) -> None:
     assert Path(f"/base/state/{name}").resolve().is_relative_to("/base/state")
 
 
-GOOD = Manifest(1, {UnitKey("aggregate-1", 0): (Run("state/a/0/r", 1, 1, 1),)})
+GOOD = Manifest(1, {UnitKey("aggregate-1", 0): (StoredRun("state/a/0/r", 1, 1, 1),)})
 BAD = [
     replace(GOOD, outputs=(Output("sink-2", "../../x", "part-1", 1, 1),)),
     replace(GOOD, outputs=(Output("sink-2", "results/x", "../part-1", 1, 1),)),
     replace(GOOD, outputs=(Output("sink-2", "results/x", "part-/../../y", 1, 1),)),
     replace(GOOD, outputs=(Output("sink-2", "results/x", "owner.json", 1, 1),)),
-    replace(GOOD, units={UnitKey("aggregate-1", 0): (Run("meta.json", 1, 1, 1),)}),
-    replace(GOOD, units={UnitKey("aggregate-1", 0): (Run("state/a", 1, 1, 1, marks="/tmp/x", dead=0),)}),
-    replace(GOOD, units={UnitKey("../../aggregate-1", 0): (Run("state/a", 1, 1, 1),)}),
+    replace(GOOD, units={UnitKey("aggregate-1", 0): (StoredRun("meta.json", 1, 1, 1),)}),
+    replace(GOOD, units={UnitKey("aggregate-1", 0): (StoredRun("state/a", 1, 1, 1, marks="/tmp/x", dead=0),)}),
+    replace(GOOD, units={UnitKey("../../aggregate-1", 0): (StoredRun("state/a", 1, 1, 1),)}),
 ]
 
 

@@ -15,7 +15,7 @@ from pyarrow.fs import SubTreeFileSystem
 from penstock.checkpoint.intact import DamagedError, damage
 from penstock.checkpoint.runs import (
     Change,
-    Run,
+    StoredRun,
     UnitKey,
     apply,
     read_run,
@@ -116,17 +116,19 @@ def test_a_run_that_cannot_be_written_leaves_nothing(storage: Storage) -> None:
 @given(
     st.dictionaries(
         st.builds(UnitKey, st.sampled_from(["aggregate-1", "a:b/c-2"]), st.integers(0, 9), st.integers(-9, 9)),
-        st.lists(st.builds(Run, st.text(max_size=3), *[st.integers(1, 9)] * 3), min_size=1, max_size=3).map(tuple),
+        st.lists(st.builds(StoredRun, st.text(max_size=3), *[st.integers(1, 9)] * 3), min_size=1, max_size=3).map(
+            tuple
+        ),
     )
 )
-def test_units_survive_the_manifest(units: dict[UnitKey, tuple[Run, ...]]) -> None:
+def test_units_survive_the_manifest(units: dict[UnitKey, tuple[StoredRun, ...]]) -> None:
     assert units_from_json(units_to_json(units)) == units
 
 
 @given(st.data())
 def test_changes_of_different_buckets_commute(data: st.DataObject) -> None:
     """Tasks report in any order: each has units of its own, so what comes out is the same."""
-    units = {UnitKey("a", b): tuple(Run(f"{b}-{i}", 4, 1, 1) for i in range(3)) for b in range(4)}
+    units = {UnitKey("a", b): tuple(StoredRun(f"{b}-{i}", 4, 1, 1) for i in range(3)) for b in range(4)}
     changes = []
     for key, runs in units.items():
         fates = data.draw(st.lists(st.sampled_from(["keep", "drop", "skip", "all"]), min_size=3, max_size=3))
@@ -135,7 +137,7 @@ def test_changes_of_different_buckets_commute(data: st.DataObject) -> None:
                 key,
                 tuple(r.name for r, f in zip(runs, fates) if f == "drop"),
                 tuple((r.name, 4 if f == "all" else 1) for r, f in zip(runs, fates) if f in ("skip", "all")),
-                (Run(f"{key.bucket}-new", 2, 1, 2),) if data.draw(st.booleans()) else (),
+                (StoredRun(f"{key.bucket}-new", 2, 1, 2),) if data.draw(st.booleans()) else (),
             )
         )
     after = apply(units, changes)

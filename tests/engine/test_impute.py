@@ -21,7 +21,7 @@ from penstock.engine.tasks.bucket import step_bucket
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Keeper
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.watch import Watch
 from penstock.errors import UserError
 from penstock.operators.impute.kernel import QueueKernel
@@ -186,11 +186,11 @@ def test_what_waits_is_purged(tmp_path: Path) -> None:
     everything = Pattern.all(source.schema)
     orders = Orders(((),), (PunctuationSet(source.schema),), ((everything,),))
 
-    def epoch(number: int, *purged: str, rows: pa.Table | None = None) -> Report:
+    def epoch(number: int, *purged: str, rows: pa.Table | None = None) -> TaskReport:
         nonlocal units
         purges = {"impute-1#0": tuple(Pattern.parse(p, source.schema) for p in purged)}
         job = Job("", b"", epoch=number, checkpoint=Storage.at(str(tmp_path)), purges=purges)
-        report = Report("m000")
+        report = TaskReport("m000")
         step_bucket(job, Merge(units, orders={"impute-1": orders}), keeper, 0, [rows], report, Watch(), print)
         units = apply(units, report.changes)
         return report

@@ -25,7 +25,7 @@ from penstock.engine import tables
 from penstock.engine.progress import Progress
 from penstock.engine.source.files import FilesReader
 from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.lookup.reference import TableJoin as ByDefinition
+from penstock.operators.lookup.reference import TableJoinReference as ByDefinition
 from penstock.pattern.feedback import Feedback
 from penstock.pattern.pattern import Pattern
 from penstock.portal.testing import local_session

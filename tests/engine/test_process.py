@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.errors import CheckpointError, UserError
 from penstock.portal.testing import local_session
 from penstock.reference.interpret import interpret
-from penstock.reference.item import Event, Punctuate
+from penstock.reference.item import Assertion, Event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,14 +123,14 @@ def test_punctuation_on_keys_passes_behind_their_last_results(tmp_path: Path) ->
 def test_what_passes_is_what_the_check_says(tmp_path: Path) -> None:
     stream = query(tmp_path)
     outputs = interpret(stream.plan, {"trips": ROWS}).outputs
-    told = [item.pattern for item in outputs if isinstance(item, Punctuate)]
+    told = [item.pattern for item in outputs if isinstance(item, Assertion)]
     assert told and all(p.restricted == ("trip",) for p in told), (
         "nothing of time: who knows what a function does to it"
     )
     text = stream.explain(punctuation=True)
     assert "keys leave on `trip: each value`" in text
     without = trips(tmp_path).process(lambda e, s, o: (e.select(["ts"]), s), "n int", by="trip", schema="ts int")
-    assert not [i for i in interpret(without.plan, {"trips": ROWS[:40]}).outputs if isinstance(i, Punctuate)]
+    assert not [i for i in interpret(without.plan, {"trips": ROWS[:40]}).outputs if isinstance(i, Assertion)]
 
 
 def test_the_contract(tmp_path: Path) -> None:

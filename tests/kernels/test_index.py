@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.kernels import index
-from penstock.kernels.index import HASH, Run, build, expand, narrow, order_of, probe, ranges, same, within
+from penstock.kernels.index import HASH, SortedRun, build, expand, narrow, order_of, probe, ranges, same, within
 from penstock.kernels.stateful import DEAD, Held
 
 SMALL = st.lists(st.integers(0, 8), max_size=30)
@@ -104,7 +104,7 @@ def test_a_stored_run_is_mapped_and_not_copied(tmp_path: Path) -> None:
     with pa.memory_map(str(path)) as source:
         stored = pa.ipc.open_file(source).read_all()
         before = pa.total_allocated_bytes()
-        run = Run.of(Held("run", stored, low=0, high=999), "t")
+        run = SortedRun.of(Held("run", stored, low=0, high=999), "t")
         assert run.hashes[0] <= run.hashes[-1] and run.ticks.max() == 999
         assert pa.total_allocated_bytes() == before and not run.hashes.flags.owndata and not run.ticks.flags.owndata
         del run, stored
@@ -113,7 +113,7 @@ def test_a_stored_run_is_mapped_and_not_copied(tmp_path: Path) -> None:
 def test_marks_are_read_and_written() -> None:
     rows = build(pa.table({"k": [1, 2, 3]}), ["k"])
     assert rows.column_names == [HASH, "k"]
-    run = Run.of(Held("run", rows, pa.table({DEAD: [True, False, False]})), None)
+    run = SortedRun.of(Held("run", rows, pa.table({DEAD: [True, False, False]})), None)
     assert run.has(DEAD) and not run.has("matched") and not run.changed
     run.mark("matched", np.array([1]))
     assert run.changed and run.stamp((DEAD, "matched")).to_pydict() == {  # type: ignore[union-attr]

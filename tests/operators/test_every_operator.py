@@ -45,7 +45,7 @@ from penstock.plan.spec import InRoom, Spec, found_in, register, registered, spe
 from penstock.plan.window_behind import window_behind
 from penstock.reference.domain import domains as reference_domains
 from penstock.reference.grid import grid_of
-from penstock.reference.interpret import Run
+from penstock.reference.interpret import Interpretation
 
 SCHEMA = "ts int, k int, v int"
 
@@ -189,7 +189,9 @@ def run_by_task(operator: Operator) -> object:
 def interpreted(operator: Operator) -> object:
     plan = Plan.of(operator)
     rows = [{"ts": t, "k": t % 2, "v": t} for t in range(4)]
-    run = Run(plan, {n.operator.name: rows for n in plan.sources if isinstance(n.operator, Source)}, tables=TABLES)
+    run = Interpretation(
+        plan, {n.operator.name: rows for n in plan.sources if isinstance(n.operator, Source)}, tables=TABLES
+    )
     return list(run.steps())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.errors import UserError
 from penstock.pattern.pattern import Pattern
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 
 
 class BidFilter:
@@ -41,7 +41,7 @@ class BidFilter:
         """What holds of all events holds of those that pass; a key that is over need not be remembered."""
         if set(pattern.restricted) <= {self.key}:
             self.greatest = {k: v for k, v in self.greatest.items() if not pattern[self.key].matches(k)}
-        return [Punctuate(pattern)]
+        return [Assertion(pattern)]
 
     def state(self) -> list[Any]:
         return list(self.greatest.items())

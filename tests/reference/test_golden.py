@@ -13,7 +13,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.plan.promise import Domain
 from penstock.reference.interpret import Result, interpret
-from penstock.reference.item import Event, Item, Punctuate, breaches, events, is_grammatical
+from penstock.reference.item import Assertion, Event, Item, breaches, events, is_grammatical
 
 
 def stream(name: str, schema: str, time: str | None = None) -> StreamBuilder:
@@ -45,7 +45,7 @@ def test_maximum_appears_exactly_at_the_punctuation() -> None:
     result = run(sensor.group_by("hour").agg(top="max(temp)"), {"sensor": arrivals(sensor, *HOUR)})
     assert shown(result.outputs) == [(1, 78), "[1, *]"]
     (speaking,) = [s for s in result.trace if s.kind == "aggregate" and s.emitted]
-    assert isinstance(speaking.taken, Punctuate)
+    assert isinstance(speaking.taken, Assertion)
     (held,) = speaking.state
     assert held.key == (2,)
     assert [row["temp"] for row in held.rows] == [76]
@@ -84,7 +84,7 @@ def test_grammatical_and_ungrammatical_streams() -> None:
     def items(punctuation: str) -> list[Item]:
         rows = [("10:00:00", 4, 76.5), ("10:00:00", 3, 75.9), ("09:59:00", 7, 76.6), ("10:01:00", 7, 76.6)]
         made: list[Item] = [Event(schema.event((f"2010-04-01 {t}", i, v))) for t, i, v in rows]
-        return [*made[:3], Punctuate(Pattern.parse(punctuation, schema)), made[3]]
+        return [*made[:3], Assertion(Pattern.parse(punctuation, schema)), made[3]]
 
     assert is_grammatical(items("[< '2010-04-01 10:00:00', *, *]"))
     (breach,) = breaches(items("[*, 7, *]"))

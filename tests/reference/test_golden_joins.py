@@ -10,7 +10,7 @@ from scripts import arrivals, run, shown, stream
 
 from penstock.builder.stream import StreamBuilder
 from penstock.reference.interpret import Result
-from penstock.reference.item import Punctuate
+from penstock.reference.item import Assertion
 from penstock.reference.trace import format_step
 
 
@@ -159,7 +159,7 @@ def test_golden_5b_auction() -> None:
     assert any("1082" in str(h) for s in before for h in s.state)
     assert [s for s in shown(result.outputs) if isinstance(s, tuple)] == [("p1", 2), ("p2", 2)]
     # Each answer comes with the promise that a bid at 13, or at 19, makes; that bid itself is not joined.
-    speaking = [s for s in result.trace if s.operator == "aggregate-1" and s.emitted and isinstance(s.taken, Punctuate)]
+    speaking = [s for s in result.trace if s.operator == "aggregate-1" and s.emitted and isinstance(s.taken, Assertion)]
     assert [str(s.taken)[:19] for s in speaking if len(s.emitted) == 2] == [
         "punctuation ['p1', ",
         "punctuation ['p2', ",

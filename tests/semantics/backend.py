@@ -32,7 +32,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.types import value_to_json
 from penstock.plan.plan import Plan
 from penstock.portal.testing import local_session
-from penstock.reference.interpret import Run, Step, interpret
+from penstock.reference.interpret import Interpretation, TraceStep, interpret
 from penstock.reference.item import breaches, events
 
 Row = dict[str, Any]
@@ -73,12 +73,12 @@ def _event(stream: str, row: Mapping[str, Any]) -> str:
     return f"{stream} {json.dumps({name: value_to_json(row[name]) for name in sorted(row)})}"
 
 
-class _Marked(Run):
+class _Marked(Interpretation):
     """A reference run that remembers how long the output was whenever the sources had spoken."""
 
     marks: list[int]
 
-    def _assert(self, node_id: str) -> Iterator[Step]:
+    def _assert(self, node_id: str) -> Iterator[TraceStep]:
         yield from super()._assert(node_id)
         self.marks.append(len(self.streams[self.plan.nodes[-1].id]))
 

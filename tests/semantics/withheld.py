@@ -16,7 +16,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.response import Response
-from penstock.reference.interpret import Run
+from penstock.reference.interpret import Interpretation
 from penstock.reference.item import Event, Item, events
 
 Row = Mapping[str, Any]
@@ -111,7 +111,7 @@ def _is_unwanted(row: Row, response: Response, input: int) -> bool:
     return groups is not None and all(groups[n].matches(row[n]) for n in groups.restricted)
 
 
-class TalkingRun(Run):
+class TalkingRun(Interpretation):
     """A run whose operators hear what they were told before the arrival of that number (from 1)."""
 
     def __init__(self, plan: Plan, inputs: Mapping[str, Sequence[Any]], at: int, seed: float, **more: Any) -> None:

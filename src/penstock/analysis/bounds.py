@@ -26,12 +26,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.analysis.judge import weigh
-from penstock.contract.rates import Arrivals, Pace, Term, Untold
+from penstock.contract.rates import Arrivals, Delay, Rates, Untold
 from penstock.contract.report import Report
 from penstock.contract.size import Bound
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
-from penstock.plan.spec import Measured, spec_of
+from penstock.plan.spec import Measurements, spec_of
 
 __all__ = ["Bound", "bounds", "with_bounds"]
 
@@ -53,7 +53,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
     at most 1,000 rows (500 keys × 2 windows), 20 kB; results within 10 s
     """
     measured = rates or {}
-    paces: dict[str, Pace] = {}
+    paces: dict[str, Rates] = {}
     found: dict[str, Bound] = {}
     totals: dict[str, int | None] = {}
     verdicts = weigh(plan)
@@ -62,7 +62,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
         operator = node.operator
         below = [paces[i] for i in node.inputs]
         rate = _per_tick(measured.get(getattr(operator, "name", "")), operator) if not node.inputs else None
-        bound, pace = spec_of(operator).bound(operator, below, Measured(epoch, alone, rate))
+        bound, pace = spec_of(operator).bound(operator, below, Measurements(epoch, alone, rate))
         if node.inputs:
             known = measured.get(node.id)
             if known is not None:
@@ -70,7 +70,7 @@ def bounds(plan: Plan, rates: Mapping[str, float] | None = None, epoch: int | No
             elif pace.rate is None and not pace.lacks:
                 pace = replace(pace, lacks=f"the rate of {node.id}, as in bounds(…, rates={{'{node.id}': …}})")
             # Only what gets through is of use behind.
-            untold = Term(None, Untold(f"when {node.id} passes on what it hears cannot be told"))
+            untold = Delay(None, Untold(f"when {node.id} passes on what it hears cannot be told"))
             pace = replace(pace, terms={t: pace.terms.get(t, untold) for t in verdicts[node.id].behind.promised})
         if verdicts[node.id].state == "unbounded":
             bound = Bound(None, None, None, None)  # However few keys there are at a time: what has been, stays.
@@ -98,7 +98,7 @@ def with_bounds(
 def _per_tick(rate: float | None, source: Operator) -> float | None:
     if rate is None:
         return None
-    _, pace = spec_of(source).bound(source, (), Measured())
+    _, pace = spec_of(source).bound(source, (), Measurements())
     return rate / 1_000_000 if pace.clock == "us" else rate
 
 

@@ -22,7 +22,7 @@ from penstock.errors import CheckpointError
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """One file of state. Rows before `skip` are done with, and so are `dead` others, which the file `marks` tells.
 
     Marks speak of the rows behind `skip`, which stays what it is from then on. Both files are known by their sizes and
@@ -78,7 +78,7 @@ class UnitKey:
         return cls(operator, int(bucket), int(group))
 
 
-Units = dict[UnitKey, tuple[Run, ...]]
+Units = dict[UnitKey, tuple[StoredRun, ...]]
 
 
 def units_to_json(units: Units) -> dict[str, list[dict[str, Any]]]:
@@ -86,7 +86,7 @@ def units_to_json(units: Units) -> dict[str, list[dict[str, Any]]]:
 
 
 def units_from_json(stored: dict[str, list[dict[str, Any]]]) -> Units:
-    return {UnitKey.parse(key): tuple(Run(**r) for r in runs) for key, runs in stored.items()}
+    return {UnitKey.parse(key): tuple(StoredRun(**r) for r in runs) for key, runs in stored.items()}
 
 
 def run_names(units: Units) -> set[str]:
@@ -99,10 +99,12 @@ def run_files(units: Units) -> dict[str, Written]:
     return {f.name: f for runs in units.values() for r in runs for f in r.files}
 
 
-def write_run(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, low: int | None, high: int | None) -> Run:
+def write_run(
+    storage: Storage, key: UnitKey, epoch: int, table: pa.Table, low: int | None, high: int | None
+) -> StoredRun:
     """Store rows under a name nobody else has: a task that is tried twice writes two files, and one is kept."""
     file = write_table(storage, key, epoch, table)
-    return Run(file.name, table.num_rows, file.bytes, epoch, low, high, crc=file.crc)
+    return StoredRun(file.name, table.num_rows, file.bytes, epoch, low, high, crc=file.crc)
 
 
 def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kind: str = "") -> Written:
@@ -125,7 +127,7 @@ def write_table(storage: Storage, key: UnitKey, epoch: int, table: pa.Table, kin
     return Written(name, tally.bytes, tally.crc)
 
 
-def read_run(storage: Storage, key: UnitKey, run: Run) -> pa.Table:
+def read_run(storage: Storage, key: UnitKey, run: StoredRun) -> pa.Table:
     """The live rows of a run: mapped, not read, on local disks, so only what is looked at costs anything.
 
     The first time a process looks at a run, it looks at all of it: its checksum must be right.
@@ -133,12 +135,12 @@ def read_run(storage: Storage, key: UnitKey, run: Run) -> pa.Table:
     return _read(storage, key, run, run.file, run.rows).slice(run.skip)
 
 
-def read_marks(storage: Storage, key: UnitKey, run: Run) -> pa.Table | None:
+def read_marks(storage: Storage, key: UnitKey, run: StoredRun) -> pa.Table | None:
     """The bits that go with the rows of a run, if it has any."""
     return None if run.marks is None else _read(storage, key, run, run.files[1], run.rows - run.skip)
 
 
-def _read(storage: Storage, key: UnitKey, run: Run, file: Written, rows: int) -> pa.Table:
+def _read(storage: Storage, key: UnitKey, run: StoredRun, file: Written, rows: int) -> pa.Table:
     try:
         table = pa.ipc.open_file(open_whole(storage, file)).read_all()
         if table.num_rows != rows:
@@ -164,7 +166,7 @@ class Change:
     key: UnitKey
     dropped: tuple[str, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
-    added: tuple[Run, ...] = ()
+    added: tuple[StoredRun, ...] = ()
     marked: tuple[tuple[str, Written, int], ...] = ()
 
     @property
@@ -176,7 +178,7 @@ class Change:
 def apply(units: Units, changes: Iterable[Change]) -> Units:
     """The units after the changes.
 
-    >>> k, r = UnitKey("aggregate-1", 0), Run("a", rows=5, bytes=100, epoch=1)
+    >>> k, r = UnitKey("aggregate-1", 0), StoredRun("a", rows=5, bytes=100, epoch=1)
     >>> apply({k: (r,)}, [Change(k, skipped=(("a", 5),))])
     {}
     """
@@ -197,7 +199,7 @@ def apply(units: Units, changes: Iterable[Change]) -> Units:
     return out
 
 
-def _changed(run: Run, skipped: int, marked: tuple[Written, int] | None) -> Run:
+def _changed(run: StoredRun, skipped: int, marked: tuple[Written, int] | None) -> StoredRun:
     if marked is not None:
         file, dead = marked
         run = replace(run, marks=file.name, dead=dead, marks_bytes=file.bytes, marks_crc=file.crc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.checkpoint.runs import Run, UnitKey, Units
+from penstock.checkpoint.runs import StoredRun, UnitKey, Units
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def used(before: Uses, told: Iterable[Mapping[UnitKey, int]], epoch: int, units:
     """The uses of those units that there are after an epoch; `told` are the results of the units it has used.
 
     >>> k, gone = UnitKey("join-1#0", 0), UnitKey("join-1#0", 1)
-    >>> runs = (Run("a", rows=5, bytes=100, epoch=1),)
+    >>> runs = (StoredRun("a", rows=5, bytes=100, epoch=1),)
     >>> used({k: Use(3, 10), gone: Use(3)}, [{k: 7}], 4, {k: runs})
     {UnitKey(operator='join-1#0', bucket=0, group=0): Use(epoch=4, results=17)}
     """
@@ -53,10 +53,10 @@ def used(before: Uses, told: Iterable[Mapping[UnitKey, int]], epoch: int, units:
     return {key: after.get(key) or Use(max(r.epoch for r in runs)) for key, runs in units.items()}
 
 
-def statistics(runs: Sequence[Run], use: Use) -> UnitStatistics:
+def statistics(runs: Sequence[StoredRun], use: Use) -> UnitStatistics:
     """What there is to know of a unit.
 
-    >>> runs = [Run("a", rows=5, bytes=100, epoch=1, low=3, high=7), Run("b", 2, 50, 2, 5, 9, skip=1)]
+    >>> runs = [StoredRun("a", rows=5, bytes=100, epoch=1, low=3, high=7), StoredRun("b", 2, 50, 2, 5, 9, skip=1)]
     >>> statistics(runs, Use(2, 40))
     UnitStatistics(rows=6, bytes=150, low=3, high=9, used=2, results=40)
     """

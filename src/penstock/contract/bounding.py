@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from penstock.contract.flow import Tags
-from penstock.contract.rates import Pace, Term
+from penstock.contract.rates import Delay, Rates
 from penstock.contract.size import Bound, said
 from penstock.plan.domain import domains_behind
 from penstock.plan.operator import Operator
@@ -17,8 +17,8 @@ PARTS = 16
 
 
 def least(
-    below: Pace,
-    term: Term | None,
+    below: Rates,
+    term: Delay | None,
     by_rate: int | None,
     by_keys: int | None,
     many: str,
@@ -53,18 +53,18 @@ def why(*parts: str) -> str:
     return " × ".join(p for p in parts if p)
 
 
-def owner(pace: Pace) -> str:
+def owner(pace: Rates) -> str:
     return " and ".join(sorted(pace.sources)) or "the stream"
 
 
-def passing_rates(operator: Operator, below: Pace) -> Pace:
+def passing_rates(operator: Operator, below: Rates) -> Rates:
     """Behind an operator that lets events pass or drops them: filters are taken to let everything pass."""
     return replace(below, schema=operator.schema, finite=domains_behind(operator, [below.finite]))
 
 
-def renamed(pace: Pace, operator: Operator, names: Mapping[str, tuple[str, ...]]) -> Pace:
+def renamed(pace: Rates, operator: Operator, names: Mapping[str, tuple[str, ...]]) -> Rates:
     """What is known of attributes under other names; what is gone, is gone."""
-    terms: dict[Tags, Term] = {}
+    terms: dict[Tags, Delay] = {}
     for tags, term in pace.on(names).items():
         parts = sorted(tags)
         for chosen in product(*(names[n] for n, _ in parts)):

@@ -3,7 +3,7 @@
 All of it is in event time. The *clock* of a query is the newest event time that any of its streams has reached; of an
 event, its *moment* is the event time for which its stream's rate is told. Two numbers decide about every state: how
 many events have their moments in a stretch of time (`Arrivals`), and how long after its moment, by the clock, an event
-is matched by a punctuation of some template (`Term`).
+is matched by a punctuation of some template (`Delay`).
 
 Streams are taken to go abreast: none is behind the clock by more than its declared `lag`, or else by a few of its own
 events. That holds for streams that are read as they come, not while one of them is caught up on.
@@ -73,7 +73,7 @@ class Untold(str):
 
 
 @dataclass(frozen=True)
-class Term:
+class Delay:
     """How long after its moment an event is spoken of; None if nobody told, and then what to declare, or why not.
 
     `own` marks a term that counts for events of this stream alone: `Once` ends a key with its event, but does not tell
@@ -84,12 +84,12 @@ class Term:
     lacks: str = ""
     own: bool = False
 
-    def later(self, ticks: int) -> Term:
-        return self if self.ticks is None else Term(self.ticks + ticks, own=self.own)
+    def later(self, ticks: int) -> Delay:
+        return self if self.ticks is None else Delay(self.ticks + ticks, own=self.own)
 
 
 @dataclass(frozen=True)
-class Pace:
+class Rates:
     """What is known of one edge.
 
     `moment` are the attributes that hold an event's moment; no event arrives earlier than `after` ticks behind it.
@@ -101,7 +101,7 @@ class Pace:
     clock: Clock | None = None
     rate: Arrivals | None = None
     lacks: str = ""
-    terms: Mapping[Tags, Term] = field(default_factory=dict)
+    terms: Mapping[Tags, Delay] = field(default_factory=dict)
     moment: frozenset[str] = frozenset()
     values: Mapping[str, int] = field(default_factory=dict)
     finite: Domains = field(default_factory=dict)
@@ -110,19 +110,19 @@ class Pace:
     sources: frozenset[str] = frozenset()
     fan: float = 1.0
 
-    def on(self, attributes: Iterable[str], *, across: bool = False) -> dict[Tags, Term]:
+    def on(self, attributes: Iterable[str], *, across: bool = False) -> dict[Tags, Delay]:
         """The terms of templates that tag some attributes alone, others only if they have finite domains.
 
         With `across`, those that tell something to events of other streams.
         """
         names = set(attributes)
-        found: dict[Tags, Term] = {}
+        found: dict[Tags, Delay] = {}
         for tags, term in self.terms.items():
             inside = frozenset((n, c) for n, c in tags if n in names)
             if inside and all(n in self.finite for n, _ in tags - inside):
                 if across and term.own:
                     key = ", ".join(sorted(n for n, _ in tags))
-                    term = Term(None, f"{self._called}.expect(lifetime={{'{key}': …}})")
+                    term = Delay(None, f"{self._called}.expect(lifetime={{'{key}': …}})")
                 known = found.get(inside)
                 if known is None or known.ticks is None or (term.ticks is not None and term.ticks < known.ticks):
                     found[inside] = term
@@ -153,7 +153,7 @@ class Pace:
         return next(iter(sorted(self.sources)), "stream")
 
 
-def soonest(terms: Mapping[Tags, Term]) -> Term | None:
+def soonest(terms: Mapping[Tags, Delay]) -> Delay | None:
     """Of several templates the first to speak; if of none it is known when, one that says what to declare."""
     told = [t for t in terms.values() if t.ticks is not None]
     if told:

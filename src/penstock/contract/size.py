@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.contract.rates import Pace, Untold
+from penstock.contract.rates import Rates, Untold
 from penstock.errors import counted
 from penstock.pattern.duration import format_duration
 
@@ -60,7 +60,7 @@ class Bound:
         return f"at most {counted(self.rows, 'row')}{why}{size}{late}"
 
 
-def said(pace: Pace, ticks: int) -> str:
+def said(pace: Rates, ticks: int) -> str:
     """`1,000/s for 1 min 10 s`, the reason for a number of rows."""
     assert pace.rate is not None
     ticks = max(0, ticks - pace.after)

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.checkpoint.checkpoint import Manifest, Output
 from penstock.engine.progress import Progress
 from penstock.engine.source.frontier import PromiseState
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.kernels.ticks import from_tick
 
 Counts = dict[str, int]
@@ -44,7 +44,7 @@ def sent(outputs: Iterable[Output]) -> int:
 
 
 def totals(
-    before: Mapping[str, Any], reports: Sequence[Report], outputs: Sequence[Output], saved: Counts
+    before: Mapping[str, Any], reports: Sequence[TaskReport], outputs: Sequence[Output], saved: Counts
 ) -> dict[str, Any]:
     """The sums over all epochs, from those before and the reports of one more."""
     return {
@@ -68,7 +68,7 @@ def reached(state: PromiseState) -> tuple[str | None, float | None]:
 
 def progress(
     manifest: Manifest,
-    reports: Sequence[Report],
+    reports: Sequence[TaskReport],
     promises: Mapping[str, PromiseState],
     names: Mapping[str, str],
     **more: Any,

@@ -24,7 +24,7 @@ from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
     from penstock.checkpoint.checkpoint import EpochPlan
-    from penstock.engine.tasks.report import Report
+    from penstock.engine.tasks.report import TaskReport
 
 #: What a finding of an operator looks like: who, on which input (-1: about its own output), what, and since when.
 Issued = dict[str, Any]
@@ -200,7 +200,7 @@ class Listening:
     def heard(
         self,
         epoch: int,
-        reports: Sequence[Report],
+        reports: Sequence[TaskReport],
         propagation: Propagation,
         behind: Mapping[str, Sequence[Pattern]],
     ) -> None:

@@ -235,7 +235,7 @@ def sift(table: pa.Table | None, schema: pa.Schema, must: Iterable[str]) -> tupl
     return rows.take(pa.array(np.flatnonzero(~loose))), rows.take(pa.array(np.flatnonzero(loose)))
 
 
-class Run:
+class SortedRun:
     """A sorted run during one epoch: its rows, and what becomes known of them."""
 
     def __init__(
@@ -257,7 +257,7 @@ class Run:
         self.low, self.high = low, high
 
     @classmethod
-    def of(cls, held: Held, time: str | None) -> Run:
+    def of(cls, held: Held, time: str | None) -> SortedRun:
         """A stored run; nothing is read yet."""
         return cls(held.rows, time, name=held.name, group=held.group, low=held.low, high=held.high, marks=held.marks)
 
@@ -323,7 +323,7 @@ class Rule:
     def timed(self) -> bool:
         return self.low is not None or self.high is not None
 
-    def reaches(self, left: Run, right: Run) -> bool:
+    def reaches(self, left: SortedRun, right: SortedRun) -> bool:
         """Whether any times of two runs can match."""
         if not self.timed or left.low is None or left.high is None or right.low is None or right.high is None:
             return True
@@ -331,7 +331,9 @@ class Rule:
         return far and (self.high is None or right.low - left.high <= self.high)
 
 
-def meet(left: Run, right: Run, rule: Rule, among: Positions | None = None) -> Iterator[tuple[Positions, Positions]]:
+def meet(
+    left: SortedRun, right: SortedRun, rule: Rule, among: Positions | None = None
+) -> Iterator[tuple[Positions, Positions]]:
     """The positions of all live pairs that match, in pieces; of the left only rows `among` the given ones."""
     if not len(left) or not len(right) or not rule.reaches(left, right):
         return
@@ -352,7 +354,9 @@ def meet(left: Run, right: Run, rule: Rule, among: Positions | None = None) -> I
             yield li, ri
 
 
-def _verified(left: Run, li: Positions, right: Run, ri: Positions, rule: Rule) -> tuple[Positions, Positions]:
+def _verified(
+    left: SortedRun, li: Positions, right: SortedRun, ri: Positions, rule: Rule
+) -> tuple[Positions, Positions]:
     """Of candidates with equal hashes those that match, cheapest question first."""
     masks = [~run.flags(DEAD)[at] for run, at in ((left, li), (right, ri)) if run.has(DEAD)]
     if rule.timed:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.kernels.fold import frontier_of, is_tickable, tick, ticks
 from penstock.kernels.hash import hash_keys, is_exact
-from penstock.kernels.index import Mask, Run, distinct, expand, order_of, pick, ranges, same
+from penstock.kernels.index import Mask, SortedRun, distinct, expand, order_of, pick, ranges, same
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Laziness
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, values_of
@@ -55,7 +55,7 @@ class Selection:
     >>> chosen = Selection([Pattern.parse("[7, *]", s), Pattern.parse("[*, < 3]", s)], s, ("k",), "t")
     >>> from penstock.kernels.index import build
     >>> table = pa.table({"k": pa.array([7, 8, 8], pa.int32()), "t": pa.array([9, 9, 1], pa.int32())})
-    >>> run = Run(build(table, ["k"], "t"), "t")
+    >>> run = SortedRun(build(table, ["k"], "t"), "t")
     >>> sorted(zip(run.rows["k"].to_pylist(), run.rows["t"].to_pylist(), chosen.find(run).tolist()))
     [(7, 9, True), (8, 1, True), (8, 9, False)]
     """
@@ -107,7 +107,7 @@ class Selection:
     def __bool__(self) -> bool:
         return self.everything or bool(self.spans or self.others or len(self._hashes))
 
-    def find(self, run: Run) -> Mask | None:
+    def find(self, run: SortedRun) -> Mask | None:
         """Which rows of a run match; None if none does."""
         if not len(run):
             return None
@@ -119,7 +119,7 @@ class Selection:
                 found = part if found is None else found | part
         return found
 
-    def _timed(self, run: Run) -> Mask | None:
+    def _timed(self, run: SortedRun) -> Mask | None:
         found: Mask | None = None
         for low, high in self.spans:
             if run.low is None or run.high is None or run.high < low or run.low > high:
@@ -130,7 +130,7 @@ class Selection:
             found = part if found is None else found | part
         return found
 
-    def _listed(self, run: Run) -> Mask | None:
+    def _listed(self, run: SortedRun) -> Mask | None:
         if not len(self._hashes):
             return None
         swapped = len(self._hashes) > len(run)
@@ -150,7 +150,7 @@ class Selection:
             found[row[fits]] = True
         return found
 
-    def _matching(self, pattern: Pattern, run: Run) -> Mask | None:
+    def _matching(self, pattern: Pattern, run: SortedRun) -> Mask | None:
         low, high = run.low, run.high
         if low is not None and high is not None and all(high < a or low > b for a, b in self._spans(pattern)):
             return None
@@ -158,7 +158,7 @@ class Selection:
         return mask if mask.any() else None
 
 
-def answer(pattern: Pattern, runs: Sequence[Run], keys: tuple[str, ...], time: str | None) -> Answer:
+def answer(pattern: Pattern, runs: Sequence[SortedRun], keys: tuple[str, ...], time: str | None) -> Answer:
     """How many live rows match a pattern, the latest time among them, and how far they reach down.
 
     What the pattern says of attributes that are not stored is taken as `*`: rather too many rows than too few.
@@ -184,7 +184,7 @@ def answer(pattern: Pattern, runs: Sequence[Run], keys: tuple[str, ...], time: s
     return Answer(rows, latest, least)
 
 
-def cut(run: Run, span: int | None) -> list[Run]:
+def cut(run: SortedRun, span: int | None) -> list[SortedRun]:
     """A new run cut into slices of time of the given span, so that later whole runs leave at once."""
     if not len(run) or span is None or run.low is None or run.high is None:
         return [run] if len(run) else []
@@ -200,22 +200,22 @@ def cut(run: Run, span: int | None) -> list[Run]:
     return pieces
 
 
-def part_of(run: Run, at: np.ndarray[tuple[int], np.dtype[np.int64]], group: int) -> Run:
+def part_of(run: SortedRun, at: np.ndarray[tuple[int], np.dtype[np.int64]], group: int) -> SortedRun:
     """Some rows of a run, with their marks, as a new run."""
     rows = run.rows.take(pa.array(at))
-    part = Run(rows, run.time, group=group)
+    part = SortedRun(rows, run.time, group=group)
     for flag in run.flagged:
         if flag != DEAD:
             part.mark(flag, run.flags(flag)[at])
     return part
 
 
-def _merged(runs: Sequence[Run], group: int) -> Run:
+def _merged(runs: Sequence[SortedRun], group: int) -> SortedRun:
     rows = pa.concat_tables([r.rows for r in runs])
     time = runs[0].time
-    together = Run(rows, time, group=group)
+    together = SortedRun(rows, time, group=group)
     order = order_of(together.hashes, together.ticks if time is not None else None)
-    merged = Run(rows.take(pa.array(order)), time, group=group)
+    merged = SortedRun(rows.take(pa.array(order)), time, group=group)
     for flag in {f for r in runs for f in r.flagged}:
         merged.mark(flag, np.concatenate([r.flags(flag) for r in runs])[order])
     return merged
@@ -230,14 +230,14 @@ class Tidied:
     added: tuple[Fresh, ...]
 
 
-def tidy(port: int, runs: Sequence[Run], laziness: Laziness, flags: tuple[str, ...]) -> Tidied:
+def tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[str, ...]) -> Tidied:
     """Drop runs that are dead, rewrite those that mostly are, merge where there are too many.
 
     Only the smaller runs of a slice are merged, each at most as large as those before it together: so a row is
     rewritten about as often as the number of rows doubles.
     """
     dropped: list[str] = []
-    kept: dict[int, list[Run]] = {}
+    kept: dict[int, list[SortedRun]] = {}
     for run in runs:
         live = run.live()
         count = len(run) if live is None else int(np.count_nonzero(live))
@@ -274,6 +274,6 @@ def tidy(port: int, runs: Sequence[Run], laziness: Laziness, flags: tuple[str, .
     return Tidied(tuple(dropped), tuple(marked), tuple(added))
 
 
-def _live_part(run: Run) -> Run:
+def _live_part(run: SortedRun) -> SortedRun:
     live = run.live()
     return run if live is None or live.all() else part_of(run, np.flatnonzero(live), run.group)

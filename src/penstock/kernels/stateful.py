@@ -41,7 +41,7 @@ __all__ = [
     "Orders",
     "Shrinking",
     "Stateful",
-    "Step",
+    "Stepped",
     "Weighing",
     "Word",
 ]
@@ -75,7 +75,7 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Step:
+class Stepped:
     """What one epoch did to one bucket of an operator.
 
     `issued` is what the operator now knows that it will not need, for those upstream: over the schema of its first
@@ -104,7 +104,7 @@ class Stateful(Protocol):
     #: Per port the attributes to bring; None brings all.
     needed: tuple[tuple[str, ...] | None, ...]
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Take in the rows that arrived (in order of arrival), then carry out the orders."""
         ...
 

@@ -83,7 +83,7 @@ class Pattern:
             raise UserError(
                 f"pattern {shortly(text)} is not a text", hint=f"write one restriction for each of: {schema}"
             )
-        return _Reader(text, schema).pattern()
+        return _PatternReader(text, schema).pattern()
 
     @classmethod
     def all(cls, schema: Schema) -> Pattern:
@@ -260,7 +260,7 @@ def _value(value: Any, t: pa.DataType) -> Any:
     return None if value is None else coerce_value(value, t)
 
 
-class _Reader:
+class _PatternReader:
     """Reads the text of one pattern, left to right."""
 
     def __init__(self, text: str, schema: Schema) -> None:

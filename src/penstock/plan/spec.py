@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.feedback import Feedback
     from penstock.pattern.pattern import Pattern
@@ -103,7 +103,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurements:
     """What is known beside the plan when bounds are asked for.
 
     `epoch` is how many rows of each source an epoch reads at most, `alone` whether there is one source only, `rate` the
@@ -187,7 +187,7 @@ class Spec(ABC, Generic[O]):
         """Is its state bounded, do results appear, and what flows on, given what arrives."""
 
     @abstractmethod
-    def bound(self, operator: O, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: O, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         """How many rows it keeps at most, and how fast its output goes."""
 
     @abstractmethod

@@ -22,13 +22,13 @@ from penstock.plan.promise import Files, Inbox
 from penstock.portal.script import Script
 from penstock.portal.watch import say_json
 from penstock.reference.brief import brief
-from penstock.reference.interpret import Arrival, Run
+from penstock.reference.interpret import Arrival, Interpretation
 from penstock.reference.trace import format_step
 
 
 def show(script: Script, rows: int, *, ends: bool, full: bool, as_json: bool, quiet: bool) -> None:
     """Print the steps of the reference interpreter over a sample of so many events of each source."""
-    run = Run(script.query.plan, sample(script.query, rows), ends=ends, tables=tables(script.query))
+    run = Interpretation(script.query.plan, sample(script.query, rows), ends=ends, tables=tables(script.query))
     steps = (replace(step, state=tuple(map(_held, step.state))) for step in run.steps())
     if not (full or as_json or quiet):
         for line in brief(steps, max(len(node.id) for node in script.query.plan)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.checkpoint.runs import Run, UnitKey, read_marks, read_run
+from penstock.checkpoint.runs import StoredRun, UnitKey, read_marks, read_run
 from penstock.checkpoint.storage import Storage
 from penstock.engine.tasks.bucket import live_rows
 from penstock.kernels.fold import is_tickable, ticks
@@ -18,7 +18,7 @@ from penstock.pattern.types import value_text
 _PASSING = ("select", "project", "map", "bucket", "lookup", "union")
 
 
-def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Sequence[Run]) -> str:
+def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Sequence[StoredRun]) -> str:
     """What would release the oldest part of a unit, in a few words; empty if the checkpoint does not tell."""
     operator, _, port = key.operator.partition("#")
     keeps = plan.get(operator, {}).get("keeps")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from penstock.reference.interpret import Step
+from penstock.reference.interpret import TraceStep
 from penstock.reference.item import Event, Item
 from penstock.reference.trace import outcome_text, shown, taken_text
 
@@ -13,7 +13,7 @@ from penstock.reference.trace import outcome_text, shown, taken_text
 LISTED = 6
 
 
-def brief(steps: Iterable[Step], width: int = 0) -> Iterator[str]:
+def brief(steps: Iterable[TraceStep], width: int = 0) -> Iterator[str]:
     """Lines to read, an empty one before each arrival; operators' names padded to `width`.
 
     >>> from penstock.operators.source.operator import Source
@@ -37,9 +37,9 @@ def brief(steps: Iterable[Step], width: int = 0) -> Iterator[str]:
         said = step.emitted
 
 
-def _together(steps: Iterable[Step]) -> Iterator[list[Step]]:
+def _together(steps: Iterable[TraceStep]) -> Iterator[list[TraceStep]]:
     """Events that an operator takes in one after the other, and keeps, are one thing to tell."""
-    group: list[Step] = []
+    group: list[TraceStep] = []
     for step in steps:
         if group and not (_only_kept(step) and _only_kept(group[-1]) and step.operator == group[-1].operator):
             yield group
@@ -49,18 +49,18 @@ def _together(steps: Iterable[Step]) -> Iterator[list[Step]]:
         yield group
 
 
-def _only_kept(step: Step) -> bool:
+def _only_kept(step: TraceStep) -> bool:
     return isinstance(step.taken, Event) and not (step.emitted or step.dead_letter or step.note)
 
 
-def _taken(group: Sequence[Step], said: tuple[Item, ...]) -> str:
+def _taken(group: Sequence[TraceStep], said: tuple[Item, ...]) -> str:
     taken = tuple(step.taken for step in group)
     if len(group) == 1:
         return "the same" if taken == said else taken_text(group[0])
     return f"all {len(taken)}" if taken == said else _listed([str(t) for t in taken])
 
 
-def _did(group: Sequence[Step], changed: str) -> str:
+def _did(group: Sequence[TraceStep], changed: str) -> str:
     step = group[-1]
     if step.emitted and step.emitted == (step.taken,):
         did = "passes it on" + (f", {step.note}" if step.note else "")
@@ -77,7 +77,7 @@ def _did(group: Sequence[Step], changed: str) -> str:
     return f"{did}; {changed}" if changed else did
 
 
-def _added(step: Step) -> str | None:
+def _added(step: TraceStep) -> str | None:
     """How an event comes out several times, or with more attributes: only these are told."""
     if not isinstance(step.taken, Event) or not step.emitted:
         return None

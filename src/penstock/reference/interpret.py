@@ -19,16 +19,16 @@ from penstock.plan.spec import Surroundings, spec_of, traits_of
 from penstock.plan.window import TimeWindow
 from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.failure import FAILURES
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.running import Arriving, ByEpoch, NotesFailures, Rejecting, Running
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
 #: partition it comes from.
-Arrival = Mapping[str, Any] | Pattern | Punctuate | tuple[Hashable, Mapping[str, Any] | Pattern | Punctuate]
+Arrival = Mapping[str, Any] | Pattern | Assertion | tuple[Hashable, Mapping[str, Any] | Pattern | Assertion]
 
 
 @dataclass(frozen=True)
-class Step:
+class TraceStep:
     """One operator took one item: what came out, and what it holds afterwards."""
 
     operator: str
@@ -48,7 +48,7 @@ class Result:
     outputs: list[Item]
     streams: dict[str, list[Item]]
     dead_letters: list[DeadLetter]
-    trace: list[Step]
+    trace: list[TraceStep]
     states: dict[str, list[Any]]
 
 
@@ -74,7 +74,7 @@ def interpret(
     >>> [str(item) for item in interpret(numbers.plan, {"numbers": [{"n": 1}]}, ends=True).outputs]
     ['n 1', 'punctuation [*]']
     """
-    run = Run(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced, tables=tables)
+    run = Interpretation(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced, tables=tables)
     trace = list(run.steps())
     root = run.plan.nodes[-1].id
     return Result(
@@ -86,7 +86,7 @@ def interpret(
     )
 
 
-class Run:
+class Interpretation:
     """A plan at work. `steps` drives it and tells what happens."""
 
     def __init__(
@@ -134,7 +134,7 @@ class Run:
         self.rejecting += [r for r in self.running.values() if isinstance(r, Rejecting)]
         self.order = list(order) if order is not None else _in_turns(self.arrivals)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TraceStep]:
         """Everything that happens, in order."""
         by_name = {_name(node): node.id for node in self.plan.sources}
         waiting = {name: iter(arrivals) for name, arrivals in self.arrivals.items()}
@@ -150,7 +150,7 @@ class Run:
                     yield from self._end_epoch(self.sources)
         yield from self._end_epoch(self.sources, last=True)
 
-    def _end_epoch(self, speaking: Iterable[str], last: bool = False) -> Iterator[Step]:
+    def _end_epoch(self, speaking: Iterable[str], last: bool = False) -> Iterator[TraceStep]:
         """Sources assert what they know. Operators that go by epochs learn before that one ends, and then the next."""
         for timed in self.by_epoch.values():
             timed.epoch_ends()
@@ -163,17 +163,17 @@ class Run:
             if said := tuple(timed.epoch_over()):
                 yield from self._send(node_id, None, said)
 
-    def _arrive(self, node_id: str, partition: Hashable | None, item: Event | Pattern) -> Iterator[Step]:
+    def _arrive(self, node_id: str, partition: Hashable | None, item: Event | Pattern) -> Iterator[TraceStep]:
         source = self.sources[node_id]
         rejected = len(source.dead_letters)
         if isinstance(item, Pattern):
-            yield from self._send(node_id, Punctuate(item), source.on_punctuation(item, partition))
+            yield from self._send(node_id, Assertion(item), source.on_punctuation(item, partition))
             return
         emitted = source.on_event(item, source.partitions[0] if partition is None else partition)
         letter = source.dead_letters[-1] if len(source.dead_letters) > rejected else None
         yield from self._send(node_id, item, emitted, letter=letter)
 
-    def _assert(self, node_id: str) -> Iterator[Step]:
+    def _assert(self, node_id: str) -> Iterator[TraceStep]:
         if known := self.sources[node_id].punctuate():
             yield from self._send(node_id, None, known)
 
@@ -185,14 +185,14 @@ class Run:
         input: int = 0,
         letter: DeadLetter | None = None,
         held: bool = False,
-    ) -> Iterator[Step]:
+    ) -> Iterator[TraceStep]:
         """Write down a step and hand what came out of it to all consumers, item by item."""
         out = tuple(emitted)
         self.streams[node_id] += out
         node = self.plan[node_id]
         state = tuple(self.running[node_id].state()) if self.traced and node_id in self.running else ()
         note = getattr(self.running.get(node_id), "note", "")
-        yield Step(node_id, node.operator.kind, taken, out, state, input, letter, note)
+        yield TraceStep(node_id, node.operator.kind, taken, out, state, input, letter, note)
         held = held or not passes_at_once(node.operator)
         told: set[str] = set()
         for item in out:
@@ -205,12 +205,12 @@ class Run:
                 failed = len(self.failed)
                 answer: Iterable[Item] = ()
                 try:
-                    if isinstance(item, Punctuate):
+                    if isinstance(item, Assertion):
                         answer = running.on_punctuation(item.pattern, port)
                     else:
                         answer = tuple(running.on_event(item, port))
                 except FAILURES as error:
-                    if isinstance(item, Punctuate):
+                    if isinstance(item, Assertion):
                         raise
                     # An event in several windows of an aggregate is one event all the same.
                     folded = self._folds(node, self.plan[consumer])
@@ -265,7 +265,7 @@ def _arrival(given: Arrival, source: Any) -> tuple[Hashable | None, Event | Patt
     item: Any = given
     if isinstance(given, tuple):
         partition, item = given
-    if isinstance(item, Punctuate):
+    if isinstance(item, Assertion):
         return partition, item.pattern
     if isinstance(item, Pattern):
         return partition, item

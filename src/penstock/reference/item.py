@@ -20,7 +20,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Punctuate:
+class Assertion:
     """The assertion that no later event of the stream matches the pattern."""
 
     pattern: Pattern
@@ -29,7 +29,7 @@ class Punctuate:
         return f"punctuation {self.pattern}"
 
 
-Item = Event | Punctuate
+Item = Event | Assertion
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Breach:
     """An event that follows a punctuation that it matches."""
 
     event: Event
-    punctuation: Punctuate
+    punctuation: Assertion
     position: int = field(compare=False)
 
 
@@ -46,16 +46,16 @@ def breaches(items: Iterable[Item]) -> list[Breach]:
 
     >>> from penstock.pattern.schema import Schema
     >>> from penstock.pattern.pattern import Pattern
-    >>> seven = Punctuate(Pattern.where(Schema.parse("id int"), id=7))
+    >>> seven = Assertion(Pattern.where(Schema.parse("id int"), id=7))
     >>> breaches([Event({"id": 7}), seven, Event({"id": 8})])
     []
     >>> [b.position for b in breaches([seven, Event({"id": 7})])]
     [1]
     """
-    given: list[Punctuate] = []
+    given: list[Assertion] = []
     found: list[Breach] = []
     for position, item in enumerate(items):
-        if isinstance(item, Punctuate):
+        if isinstance(item, Assertion):
             given.append(item)
         else:
             found += [Breach(item, p, position) for p in given if p.pattern.matches_row(item.row)]
@@ -73,4 +73,4 @@ def events(items: Iterable[Item]) -> list[dict[str, Any]]:
 
 def punctuations(items: Iterable[Item]) -> list[Pattern]:
     """The punctuations of a stream, without its events."""
-    return [i.pattern for i in items if isinstance(i, Punctuate)]
+    return [i.pattern for i in items if isinstance(i, Assertion)]

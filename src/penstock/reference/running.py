@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from penstock.pattern.pattern import Pattern
 from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.failure import Note
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 
 
 class Running(Protocol):
@@ -67,7 +67,7 @@ def feed(operator: Running, items: Iterable[Item], input: int = 0) -> list[Item]
     """Everything that an operator emits for these items, in order."""
     out: list[Item] = []
     for item in items:
-        if isinstance(item, Punctuate):
+        if isinstance(item, Assertion):
             out += operator.on_punctuation(item.pattern, input)
         else:
             out += operator.on_event(item, input)

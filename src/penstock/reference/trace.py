@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
-from penstock.reference.interpret import Arrival, Run, Step
-from penstock.reference.item import Punctuate
+from penstock.reference.interpret import Arrival, Interpretation, TraceStep
+from penstock.reference.item import Assertion
 
 
-def trace(plan: Plan | Operator, inputs: Mapping[str, Sequence[Arrival]], *, ends: bool = False) -> Iterator[Step]:
+def trace(plan: Plan | Operator, inputs: Mapping[str, Sequence[Arrival]], *, ends: bool = False) -> Iterator[TraceStep]:
     """The steps of a run, one by one as they happen.
 
     >>> from penstock.operators.source.operator import Source
@@ -22,26 +22,26 @@ def trace(plan: Plan | Operator, inputs: Mapping[str, Sequence[Arrival]], *, end
     source:numbers: n one → dead letter: attribute 'n': ...'one' is not...
     source:numbers: end of input → emits punctuation [*]
     """
-    yield from Run(plan, inputs, ends=ends).steps()
+    yield from Interpretation(plan, inputs, ends=ends).steps()
 
 
-def format_step(step: Step) -> str:
+def format_step(step: TraceStep) -> str:
     """One line: who, what came in, what went out, what is held."""
     held = f" (holds {'; '.join(shown(item, step.kind) for item in step.state)})" if step.state else ""
     return f"{step.operator}: {taken_text(step)} → {outcome_text(step)}{held}"
 
 
-def taken_text(step: Step) -> str:
+def taken_text(step: TraceStep) -> str:
     """What came in."""
     if step.taken is not None:
         return str(step.taken)
     # A source speaks by itself because of what it has seen, or because it is at its end.
     last = step.emitted[-1]
-    ended = isinstance(last, Punctuate) and not last.pattern.restricted
+    ended = isinstance(last, Assertion) and not last.pattern.restricted
     return "end of input" if ended else "knows now"
 
 
-def outcome_text(step: Step) -> str:
+def outcome_text(step: TraceStep) -> str:
     """What went out."""
     if step.dead_letter is not None:
         outcome = f"dead letter: {step.dead_letter.reason}"

@@ -71,7 +71,7 @@ def check_spark(df: DataFrame, output_mode: str = "append") -> Report:
     if not df.isStreaming:
         raise UserError("check_spark: this DataFrame is not a stream", hint="start it with spark.readStream")
     analyzed = df._jdf.queryExecution().analyzed()
-    return analyse(_Reader(analyzed).read(_optimized(df, analyzed)), mode, _refused(df, analyzed, mode))
+    return analyse(_QueryReader(analyzed).read(_optimized(df, analyzed)), mode, _refused(df, analyzed, mode))
 
 
 def _mode(said: str) -> Mode:
@@ -108,7 +108,7 @@ def _refused(df: DataFrame, analyzed: Any, mode: Mode) -> str | None:
     return None
 
 
-class _Reader:
+class _QueryReader:
     """Reads one query. The analyzed plan tells what the optimized one has lost: aliases, and columns nobody uses."""
 
     def __init__(self, analyzed: Any) -> None:

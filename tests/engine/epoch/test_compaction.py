@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.runs import Run, UnitKey, Units, apply, read_run
+from penstock.checkpoint.runs import StoredRun, UnitKey, Units, apply, read_run
 from penstock.checkpoint.storage import Storage
 from penstock.engine.epoch.compaction import Compacted, candidates, compact, install
 from penstock.engine.epoch.compactor import Compactor
@@ -19,7 +19,7 @@ from penstock.engine.tasks.bucket import step_bucket
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Keeper
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.watch import Watch
 from penstock.operators.aggregate.folding import FoldingKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
@@ -99,7 +99,7 @@ class Model:
             closers.append(Pattern.where(KERNEL.output_schema, k=equal(key)))
         events = pa.table(list(zip(*rows)) or [[], [], []], schema=EVENTS.arrow)
         delta = [KERNEL.partial(events) if rows else None]
-        report = Report("b1000")
+        report = TaskReport("b1000")
         merging = Merge(self.units, {KEEPER.id: Orders((tuple(closers),), (PunctuationSet(KERNEL.output_schema),))})
         output = step_bucket(self.job, merging, KEEPER, 0, delta, report, Watch(), lambda rows: None)
         self.units = apply(self.units, report.changes)
@@ -180,8 +180,8 @@ def test_a_run_dropped_before_the_compaction_reads_it_ends_it_quietly() -> None:
 
 def test_large_runs_are_left_alone() -> None:
     key = UnitKey("aggregate-1", 0)
-    small = tuple(Run(f"s{i}", 10, 1, i) for i in range(8))
-    ((_, chosen),) = candidates({key: (Run("large", 10_000, 1, 0), *small)}, 8)
+    small = tuple(StoredRun(f"s{i}", 10, 1, i) for i in range(8))
+    ((_, chosen),) = candidates({key: (StoredRun("large", 10_000, 1, 0), *small)}, 8)
     assert chosen == small
     assert candidates({key: small}, 8) == []
 
@@ -196,7 +196,7 @@ def test_compaction_leaves_the_other_slots_to_epochs() -> None:
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(parallelize=parallelize))
     compactor = Compactor(session, frozenset({"aggregate-1"}), 8)
     for rows in (50_000, 10):
-        runs = tuple(Run(f"r{i}", rows, 1, i) for i in range(9))
+        runs = tuple(StoredRun(f"r{i}", rows, 1, i) for i in range(9))
         compactor.start(Job("", b"", buckets=4), {UnitKey("aggregate-1", bucket): runs for bucket in range(4)})
         compactor.settle()
     compactor.close()

@@ -18,7 +18,7 @@ from penstock.engine.source.promises.points import sort_points
 from penstock.engine.source.promises.running import below_kth_greatest
 from penstock.errors import UserError
 from penstock.operators.source.operator import Source
-from penstock.operators.source.reference import Source as ReferenceSource
+from penstock.operators.source.reference import SourceReference
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.schema import Schema
@@ -210,7 +210,7 @@ def test_the_reference_agrees(data: Any) -> None:
     pieces: list[Piece] = data.draw(
         st.lists(st.tuples(st.sampled_from(partitions), st.lists(items, max_size=12)), max_size=5)
     )
-    reference = ReferenceSource(Source((), SCHEMA, name="t", promises=promises), partitions)
+    reference = SourceReference(Source((), SCHEMA, name="t", promises=promises), partitions)
     verdicts = []
     for partition, content in pieces:
         for item in content:
@@ -416,7 +416,7 @@ def test_nan_comes_as_often_as_it_likes_where_values_come_once() -> None:
     checked = Checker(source.promises, schema).check(Batch(pa.table({"d": values})), split, state.known(""))
     assert checked.rejected.num_rows == 1
     assert [str(p) for p in state.absorb([checked.report])] == ["[1.0]"]
-    reference = ReferenceSource(source)
+    reference = SourceReference(source)
     for value in values:
         reference.on_event(Event({"d": value}))
     assert [letter.row["d"] for letter in reference.dead_letters] == [1.0]

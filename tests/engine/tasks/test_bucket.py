@@ -16,7 +16,7 @@ from penstock.checkpoint.checkpoint import Manifest
 from penstock.checkpoint.intact import Written
 from penstock.checkpoint.runs import (
     Change,
-    Run,
+    StoredRun,
     UnitKey,
     Units,
     apply,
@@ -32,10 +32,10 @@ from penstock.engine.tasks.bucket import combined, dead_rows, live_rows, step_bu
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Keeper
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.watch import Watch
 from penstock.errors import CheckpointError
-from penstock.kernels.stateful import Fresh, Held, Step
+from penstock.kernels.stateful import Fresh, Held, Stepped
 from penstock.operators.aggregate.folding import FoldingKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.pattern.pattern import Pattern
@@ -69,9 +69,9 @@ class Scripted:
         self.script = list(script)
         self.held: list[list[list[Held]]] = []
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         self.held.append([list(h) for h in held])
-        step: Step = self.script.pop(0)(self.held[-1])
+        step: Stepped = self.script.pop(0)(self.held[-1])
         return step
 
 
@@ -87,11 +87,11 @@ def turn(
     fresh: Sequence[pa.Table | None] = (None, None),
     told: Orders | None = None,
     bucket: int = 2,
-) -> tuple[Units, Report, pa.Table | None]:
+) -> tuple[Units, TaskReport, pa.Table | None]:
     """One epoch of one bucket of a join, and the units after it."""
     keeper = Keeper("join-1", (0, 1), 1, kernel)
     job = Job("", b"", epoch=4, checkpoint=Storage.at(str(folder)))
-    report = Report("m000")
+    report = TaskReport("m000")
     merging = Merge(units, orders={"join-1": told or orders()})
     output = step_bucket(job, merging, keeper, bucket, fresh, report, Watch(), lambda rows: None)
     return apply(units, report.changes), report, output
@@ -100,15 +100,15 @@ def turn(
 def test_runs_and_marks_from_epoch_to_epoch(tmp_path: Path) -> None:
     storage = Storage.at(str(tmp_path))
 
-    def begin(held: Any) -> Step:
+    def begin(held: Any) -> Stepped:
         added = (Fresh(0, rows(1, 2, 3), low=5, high=7), Fresh(1, rows(9), marks=marks(False)))
-        return Step(rows(), added=added)
+        return Stepped(rows(), added=added)
 
-    def mark(held: Any) -> Step:
-        return Step(rows(2), marked=((held[0][0].name, marks(False, True, False)),))
+    def mark(held: Any) -> Stepped:
+        return Stepped(rows(2), marked=((held[0][0].name, marks(False, True, False)),))
 
-    def drop(held: Any) -> Step:
-        return Step(rows(), dropped=(held[0][0].name,), added=(Fresh(0, rows(3)),))
+    def drop(held: Any) -> Stepped:
+        return Stepped(rows(), dropped=(held[0][0].name,), added=(Fresh(0, rows(3)),))
 
     kernel = Scripted(begin, mark, drop)
     first, _, output = turn(kernel, tmp_path, {}, (rows(1, 2, 3), rows(9)))
@@ -130,8 +130,8 @@ def test_runs_and_marks_from_epoch_to_epoch(tmp_path: Path) -> None:
 
 
 def test_a_bucket_sees_its_own_runs(tmp_path: Path) -> None:
-    add = lambda held: Step(rows(), added=(Fresh(0, rows(1)),))  # noqa: E731
-    kernel = Scripted(add, add, lambda held: Step(rows()))
+    add = lambda held: Stepped(rows(), added=(Fresh(0, rows(1)),))  # noqa: E731
+    kernel = Scripted(add, add, lambda held: Stepped(rows()))
     units, _, _ = turn(kernel, tmp_path, {}, (rows(1), None), bucket=1)
     units, _, _ = turn(kernel, tmp_path, units, (rows(1), None), bucket=2)
     turn(kernel, tmp_path, units, (rows(1), None), bucket=1)
@@ -163,7 +163,7 @@ def test_answers_of_buckets_add_up(said: list[tuple[int, int | None]]) -> None:
 
 
 def test_marks_are_replaced_and_a_run_without_live_rows_leaves() -> None:
-    run = Run("a", rows=5, bytes=1, epoch=1)
+    run = StoredRun("a", rows=5, bytes=1, epoch=1)
     once = apply({KEY: (run,)}, [Change(KEY, marked=(("a", Written("m1", 0, 0), 2),))])
     assert once == {KEY: (replace(run, marks="m1", dead=2),)} and once[KEY][0].live == 3
     assert run_names(once) == {"a", "m1"}
@@ -174,7 +174,7 @@ def test_marks_are_replaced_and_a_run_without_live_rows_leaves() -> None:
 
 
 def test_damaged_marks_are_told(tmp_path: Path) -> None:
-    kernel = Scripted(lambda held: Step(rows(), added=(Fresh(0, rows(1, 2), marks=marks(False, True)),)))
+    kernel = Scripted(lambda held: Stepped(rows(), added=(Fresh(0, rows(1, 2), marks=marks(False, True)),)))
     units, _, _ = turn(kernel, tmp_path, {}, (rows(1, 2), None))
     (run,) = units[KEY]
     storage = Storage.at(str(tmp_path))
@@ -185,11 +185,11 @@ def test_damaged_marks_are_told(tmp_path: Path) -> None:
 
 
 def test_a_unit_is_used_when_it_is_looked_at_or_added_to(tmp_path: Path) -> None:
-    def begin(held: Any) -> Step:
-        return Step(rows(), added=(Fresh(0, rows(1, 2), low=5, high=7), Fresh(0, rows(3), 9, low=8, high=8)))
+    def begin(held: Any) -> Stepped:
+        return Stepped(rows(), added=(Fresh(0, rows(1, 2), low=5, high=7), Fresh(0, rows(3), 9, low=8, high=8)))
 
-    def look(held: Any) -> Step:
-        return Step(rows(7, 8, 9), added=(Fresh(1, rows(4)),))
+    def look(held: Any) -> Stepped:
+        return Stepped(rows(7, 8, 9), added=(Fresh(1, rows(4)),))
 
     kernel = Scripted(begin, look)
     units, report, _ = turn(kernel, tmp_path, {}, (rows(1), None))
@@ -216,7 +216,7 @@ def test_a_run_that_no_order_can_touch_is_not_read(tmp_path: Path) -> None:
         fresh = groups.partial(pa.table({"t": events, "k": [1] * len(events)}, schema=schema.arrow))
         closers = () if upto is None else (Pattern.where(groups.output_schema, window_start=less(upto)),)
         merging = Merge(units, {keeper.id: Orders((closers,), (PunctuationSet(groups.output_schema),))})
-        report, job = Report("b1000"), Job("", b"", epoch=number, checkpoint=storage)
+        report, job = TaskReport("b1000"), Job("", b"", epoch=number, checkpoint=storage)
         output = step_bucket(job, merging, keeper, 0, [fresh if events else None], report, Watch(), lambda rows: None)
         units = apply(units, report.changes)
         return output

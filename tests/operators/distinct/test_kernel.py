@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock.operators.distinct.kernel as distinct_module
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.distinct.kernel import DistinctKernel
 from penstock.operators.distinct.operator import Distinct
 from penstock.pattern.pattern import Pattern
@@ -39,7 +39,7 @@ class Bench:
         columns = [pa.array([r[i] for r in rows], a.type) for i, a in enumerate(self.schema)]
         return pa.table(columns, schema=self.schema.arrow)
 
-    def epoch(self, rows: Sequence[Row], *patterns: str, ask: Sequence[str] = ()) -> Step:
+    def epoch(self, rows: Sequence[Row], *patterns: str, ask: Sequence[str] = ()) -> Stepped:
         release = tuple(Pattern.parse(p, self.schema) for p in patterns)
         self.settled = self.settled.add(*release)
         asked = tuple(Pattern.parse(p, self.schema) for p in ask)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import UserError
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.impute.kernel import QueueKernel, shares
 from penstock.operators.impute.operator import Impute
 from penstock.operators.source.operator import Source
@@ -40,7 +40,7 @@ class Bench:
         self.calls.append(tuples(rows))
         return rows
 
-    def epoch(self, *rows: Row, most: int = 3, prefer: Sequence[str] = (), ask: Sequence[str] = ()) -> Step:
+    def epoch(self, *rows: Row, most: int = 3, prefer: Sequence[str] = (), ask: Sequence[str] = ()) -> Stepped:
         columns = [pa.array([r[i] for r in rows], a.type) for i, a in enumerate(SCHEMA)]
         fresh = pa.table(columns, schema=SCHEMA.arrow) if rows else None
         patterns = [Pattern.parse(p, SCHEMA) for p in prefer]
@@ -50,7 +50,7 @@ class Bench:
         self._keep(step)
         return step
 
-    def _keep(self, step: Step) -> None:
+    def _keep(self, step: Stepped) -> None:
         marks, skips = dict(step.marked), dict(step.skipped)
         changed = [*step.dropped, *marks, *skips]
         assert len(changed) == len(set(changed)) and set(changed) <= {h.name for h in self.held}
@@ -86,7 +86,7 @@ def rows(*keys: str) -> list[Row]:
     return [(t, key) for t, key in enumerate(keys)]
 
 
-def keys(step: Step) -> str:
+def keys(step: Stepped) -> str:
     return "".join(step.output["key"].to_pylist())
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from penstock.builder.combine import join_operator
 from penstock.kernels import index, release
 from penstock.kernels.index import HASH
-from penstock.kernels.stateful import DEAD, Answer, Held, Laziness, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Held, Laziness, Orders, Stepped
 from penstock.operators.join.kernel import JoinKernel
 from penstock.operators.join.operator import KINDS, Join
 from penstock.operators.source.operator import Source
@@ -54,8 +54,8 @@ class Shelf:
         self.output: list[pa.Table] = []
         self.made = 0
 
-    def step(self, fresh: Sequence[pa.Table | None], orders: Orders) -> Step:
-        step: Step = self.kernel.step(fresh, [list(h.values()) for h in self.held], orders)
+    def step(self, fresh: Sequence[pa.Table | None], orders: Orders) -> Stepped:
+        step: Stepped = self.kernel.step(fresh, [list(h.values()) for h in self.held], orders)
         assert step.output.schema == self.kernel.output_schema
         self.output.append(step.output)
         for name in step.dropped:
@@ -340,7 +340,7 @@ def simple(how: str = "inner", **more: Any) -> tuple[Shelf, Any]:
     shelf = Shelf(JoinKernel(join, "join"))
     settled = [PunctuationSet(LEFT), PunctuationSet(RIGHT)]
 
-    def step(left: list[Row], right: list[Row], release: tuple[str, str] = ("", ""), **asked: Any) -> Step:
+    def step(left: list[Row], right: list[Row], release: tuple[str, str] = ("", ""), **asked: Any) -> Stepped:
         schemas = (LEFT, RIGHT)
         new = [tuple(Pattern.parse(p, s) for p in text.split("; ") if p) for text, s in zip(release, schemas)]
         for port in (0, 1):

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kernels.stateful import Held, Orders, Step
+from penstock.kernels.stateful import Held, Orders, Stepped
 from penstock.operators.limit.kernel import LimitKernel
 from penstock.operators.limit.operator import Limit
 from penstock.pattern.pattern import Pattern
@@ -27,7 +27,7 @@ class Bench:
         self.held: list[Held] = []
         self.made = 0
 
-    def epoch(self, numbers: Sequence[int], *release: Pattern) -> Step:
+    def epoch(self, numbers: Sequence[int], *release: Pattern) -> Stepped:
         rows = pa.table([pa.array(numbers, pa.int32()), ["x"] * len(numbers)], schema=SCHEMA.arrow)
         orders = Orders((release,), (PunctuationSet(SCHEMA),), ((END,),))
         step = self.kernel.step([rows if numbers else None], [self.held], orders)

@@ -14,7 +14,7 @@ from penstock.operators.lookup import inverse
 from penstock.operators.lookup.inverse import keys_that_match
 from penstock.operators.lookup.kernel import prepare
 from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.lookup.reference import TableJoin as ByDefinition
+from penstock.operators.lookup.reference import TableJoinReference as ByDefinition
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema

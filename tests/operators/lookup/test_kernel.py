@@ -16,7 +16,7 @@ from penstock.errors import UserError
 from penstock.kernels.duck import query
 from penstock.operators.lookup.kernel import DEEP, FROM, TO, LookupKernel, deepest, prepare
 from penstock.operators.lookup.operator import TableJoin
-from penstock.operators.lookup.reference import TableJoin as ByDefinition
+from penstock.operators.lookup.reference import TableJoinReference as ByDefinition
 from penstock.operators.source.operator import Source
 from penstock.pattern.schema import Schema
 from penstock.plan.table import Table, table

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import index, release
-from penstock.kernels.stateful import Held, Laziness, Orders, Step
+from penstock.kernels.stateful import Held, Laziness, Orders, Stepped
 from penstock.operators.join.operator import Taken
 from penstock.operators.multijoin.kernel import MultiJoinKernel
 from penstock.operators.multijoin.operator import MultiJoin
@@ -86,7 +86,7 @@ class Shelf:
         self.results: list[tuple[Any, ...]] = []
         self.made = 0
 
-    def step(self, fresh: Sequence[pa.Table | None], orders: Orders, **more: Any) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], orders: Orders, **more: Any) -> Stepped:
         step = self.kernel.step(fresh, [list(h.values()) for h in self.held], orders, **more)
         assert step.output.schema == self.kernel.output_schema
         self.results += [tuple(r.values()) for r in step.output.to_pylist()]

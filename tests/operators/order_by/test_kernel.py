@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.order_by.kernel import OrderKernel, bsort, reach
 from penstock.operators.order_by.operator import OrderBy
 from penstock.pattern.pattern import Pattern
@@ -33,7 +33,7 @@ class Bench:
         self.settled = PunctuationSet(schema)
         self.made = 0
 
-    def epoch(self, rows: Sequence[Row], *patterns: str, ask: Sequence[str] = ()) -> Step:
+    def epoch(self, rows: Sequence[Row], *patterns: str, ask: Sequence[str] = ()) -> Stepped:
         release = tuple(Pattern.parse(p, self.schema) for p in patterns)
         self.settled = self.settled.add(*release)
         asked = tuple(Pattern.parse(p, self.schema) for p in ask)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.plan.plan import Plan
-from penstock.reference.interpret import Run, interpret
+from penstock.reference.interpret import Interpretation, interpret
 from penstock.reference.item import breaches, events, punctuations
 from penstock.reference.trace import format_step, trace
 
@@ -28,7 +28,7 @@ def test_an_event_passes_if_it_is_within_the_bound_of_the_latest_so_far(
     steps: list[tuple[str, int]], bound: int
 ) -> None:
     inputs = {n: rows(*(t for name, t in steps if name == n)) for n in "ab"}
-    run = Run(two(bound).plan, inputs, order=[n for n, _ in steps])
+    run = Interpretation(two(bound).plan, inputs, order=[n for n, _ in steps])
     for _ in run.steps():
         pass
     passing = [t for i, (_, t) in enumerate(steps) if t >= max(u for _, u in steps[: i + 1]) - bound]
@@ -70,6 +70,6 @@ def test_an_instrument_speaks_when_an_epoch_is_over() -> None:
     a = ps.stream("a", "ts int, id int", time="ts").instrument(lambda n: f"not [{n}, *]", every=2)
     plan = Plan.of(a.operator)
     for ends, told in (([], ["[5, *]"]), ([1], ["[5, *]"]), ([1, 3], ["[3, *]", "[5, *]"])):
-        run = Run(plan, {"a": rows(1, 2, 3, 4, 5)}, punctuate_at=ends)
+        run = Interpretation(plan, {"a": rows(1, 2, 3, 4, 5)}, punctuate_at=ends)
         assert [s.taken for s in run.steps() if s.operator == "instrument-1"]
         assert [str(f.pattern) for _, f in run.running["instrument-1"].issued] == told  # type: ignore[attr-defined]

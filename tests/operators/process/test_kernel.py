@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import SchemaError, UserError
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.process.kernel import ProcessKernel
 from penstock.operators.process.operator import Process
 from penstock.operators.source.operator import Source
@@ -54,7 +54,7 @@ class Bench:
         self.held: list[Held] = []
         self.made = 0
 
-    def epoch(self, *rows: Row, over: Sequence[str] = ()) -> Step:
+    def epoch(self, *rows: Row, over: Sequence[str] = ()) -> Stepped:
         columns = [pa.array([r[i] for r in rows], a.type) for i, a in enumerate(self.schema)]
         fresh = pa.table(columns, schema=self.schema.arrow) if rows else None
         release = tuple(Pattern.parse(p, self.schema) for p in over)

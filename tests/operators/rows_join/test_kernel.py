@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import penstock.operators.rows_join.kernel as rows_join_module
 from penstock.builder.combine import join_operator
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.join.operator import KINDS
 from penstock.operators.rows_join.kernel import RowsJoinKernel
 from penstock.operators.rows_join.operator import RowsJoin
@@ -59,7 +59,7 @@ class Bench:
         ended: bool = False,
         settled: Sequence[Sequence[str]] = ((), ()),
         ask: Sequence[Sequence[str]] = ((), ()),
-    ) -> Step:
+    ) -> Stepped:
         patterns: list[tuple[Pattern, ...]] = [(), ()]
         if ended:
             patterns = [(Pattern.all(s),) for s in SCHEMAS]

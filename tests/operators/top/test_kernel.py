@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock.operators.top.kernel as top_module
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.top.kernel import MOST_ISSUED, TopKernel, best, places
 from penstock.operators.top.operator import Top
 from penstock.pattern.feedback import Feedback
@@ -43,7 +43,7 @@ class Bench:
         columns = [pa.array([r[i] for r in rows], a.type) for i, a in enumerate(self.schema)]
         return pa.table(columns, schema=self.schema.arrow)
 
-    def epoch(self, rows: Sequence[Row], *patterns: str) -> Step:
+    def epoch(self, rows: Sequence[Row], *patterns: str) -> Stepped:
         release = tuple(Pattern.parse(p, self.schema) for p in patterns)
         orders = Orders((release,), (PunctuationSet(self.schema),))
         step = self.kernel.step([self.table(rows) if rows else None], [self.held], orders)
@@ -234,7 +234,7 @@ def test_feedback_changes_no_result(
     assert results[0] == results[1] == results[2]
 
 
-def issued(step: Step) -> list[str]:
+def issued(step: Stepped) -> list[str]:
     return sorted(map(str, step.issued))
 
 

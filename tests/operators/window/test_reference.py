@@ -10,7 +10,7 @@ from penstock.builder.stream import StreamBuilder
 from penstock.errors import FailingError
 from penstock.operators.source.operator import Source
 from penstock.operators.window import operator as operators
-from penstock.operators.window.reference import Bucket, Times, complete_landmarks, complete_windows
+from penstock.operators.window.reference import BucketReference, Times, complete_landmarks, complete_windows
 from penstock.pattern.restriction import NOTHING, Restriction, at_least, at_most, between, equal, greater, less, one_of
 from penstock.pattern.schema import Schema
 from penstock.plan.window import TimeWindow, Window
@@ -72,8 +72,8 @@ def test_windows_of_an_event(window: TimeWindow, tick: int) -> None:
     assert isinstance(operator, operators.Bucket)
     if tick % window.granularity:
         with pytest.raises(FailingError, match="off the grid"):
-            Bucket(operator).on_event(Event({"ts": tick}))
+            BucketReference(operator).on_event(Event({"ts": tick}))
         return
-    found = [e["window_start"] for e in events(Bucket(operator).on_event(Event({"ts": tick})))]
+    found = [e["window_start"] for e in events(BucketReference(operator).on_event(Event({"ts": tick})))]
     lattice = [s for s in DOMAIN if (s - window.origin) % window.slide == 0]
     assert found == [s for s in lattice if s <= tick < s + window.size]

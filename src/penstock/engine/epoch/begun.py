@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint.checkpoint import EpochPlan
 from penstock.engine.source.split import Split
 from penstock.engine.tasks.job import Job
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.pattern.pattern import Pattern
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Begun:
     residents: Residents | None = None
     shelves: Sequence[Shelf] = ()
     patience: float = 0.0
-    reports: Future[list[Report]] | None = None
+    reports: Future[list[TaskReport]] | None = None
     job: Job | None = None
     assignments: list[str] = field(default_factory=list)
     spared: list[tuple[str, dict[str, Any]]] = field(default_factory=list)

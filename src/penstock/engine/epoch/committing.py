@@ -16,15 +16,15 @@ from penstock.engine.source.letter import UNREADABLE
 from penstock.engine.source.split import Split
 from penstock.engine.source.unreadable import passed_over_letters
 from penstock.engine.tally import added, progress, totals
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
 
 
-def own_report(driver: Driver, begun: Begun) -> Report:
+def own_report(driver: Driver, begun: Begun) -> TaskReport:
     """What the plan of an epoch alone amounts to: rows spared, files passed over."""
-    report = Report("plan", saved=begun.saved)
+    report = TaskReport("plan", saved=begun.saved)
     if begun.unreadable:
         letters, task = passed_over_letters(begun.unreadable), f"s{len(begun.assignments):03d}"
         report.outputs.extend(driver.targets["dead"].staging.write(letters, begun.plan.epoch, task))
@@ -32,7 +32,7 @@ def own_report(driver: Driver, begun: Begun) -> Report:
     return report
 
 
-def commit(driver: Driver, begun: Begun, reports: Sequence[Report], scanned: float) -> None:
+def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned: float) -> None:
     """Make an epoch true, publish its results, and tell whoever listens."""
     epoch = begun.plan.epoch
     units = apply(driver.manifest.units, [c for r in reports for c in r.changes])

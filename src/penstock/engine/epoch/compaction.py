@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.checkpoint.runs import Run, UnitKey, Units, read_run, write_run
+from penstock.checkpoint.runs import StoredRun, UnitKey, Units, read_run, write_run
 from penstock.engine.tasks.job import Job
 from penstock.errors import PenstockError
 from penstock.kernels.fold import is_tickable, sort_by, ticks
@@ -30,16 +30,16 @@ class Compacted:
     """A unit's runs `before`, as they were, and the one that may replace them."""
 
     key: UnitKey
-    before: tuple[Run, ...]
-    after: Run
+    before: tuple[StoredRun, ...]
+    after: StoredRun
     contents: tuple[tuple[int, int], ...] = ()
 
 
-def candidates(units: Units, many: int = MANY) -> list[tuple[UnitKey, tuple[Run, ...]]]:
+def candidates(units: Units, many: int = MANY) -> list[tuple[UnitKey, tuple[StoredRun, ...]]]:
     """What is worth compacting: of each unit with many runs, the small ones, so that a row is rewritten rarely.
 
     >>> k = UnitKey("aggregate-1", 0)
-    >>> runs = tuple(Run(f"r{i}", rows=10, bytes=100, epoch=i) for i in range(9))
+    >>> runs = tuple(StoredRun(f"r{i}", rows=10, bytes=100, epoch=i) for i in range(9))
     >>> [(str(key), len(some)) for key, some in candidates({k: runs})]
     [('aggregate-1/0/0', 9)]
     """
@@ -56,19 +56,19 @@ def candidates(units: Units, many: int = MANY) -> list[tuple[UnitKey, tuple[Run,
     return chosen
 
 
-def piece(units: Units, many: int = MANY, most: int = PIECE) -> list[tuple[UnitKey, tuple[Run, ...]]]:
+def piece(units: Units, many: int = MANY, most: int = PIECE) -> list[tuple[UnitKey, tuple[StoredRun, ...]]]:
     """What to compact next: the units with the most runs, as far as that is quickly done.
 
     Who is passed over gets more runs meanwhile, so the turn of a large unit comes, too.
 
-    >>> small, large = (tuple(Run(f"r{i}", n, 100, epoch=i) for i in range(9 + n // 10)) for n in (10, 30))
+    >>> small, large = (tuple(StoredRun(f"r{i}", n, 100, epoch=i) for i in range(9 + n // 10)) for n in (10, 30))
     >>> units = {UnitKey("aggregate-1", 0): small, UnitKey("aggregate-1", 1): large, UnitKey("aggregate-1", 2): small}
     >>> [str(key) for key, _ in piece(units, most=250)]
     ['aggregate-1/1/0']
     >>> [str(key) for key, _ in piece(units, most=500)]
     ['aggregate-1/1/0', 'aggregate-1/0/0']
     """
-    chosen: list[tuple[UnitKey, tuple[Run, ...]]] = []
+    chosen: list[tuple[UnitKey, tuple[StoredRun, ...]]] = []
     left = most
     for key, runs in sorted(candidates(units, many), key=lambda c: -len(units[c[0]])):
         rows = sum(r.live for r in runs)
@@ -110,13 +110,15 @@ def _compacted(job: Job, work: Iterable[bytes]) -> Iterator[Compacted]:
         yield Compacted(key, runs, run, contents)
 
 
-def install(units: Units, results: Sequence[Compacted], frontiers: dict[str, int | None]) -> tuple[Units, list[Run]]:
+def install(
+    units: Units, results: Sequence[Compacted], frontiers: dict[str, int | None]
+) -> tuple[Units, list[StoredRun]]:
     """The units with compacted runs in place, and the compacted runs that came too late.
 
     `frontiers` gives, per operator, the last label that is closed (inclusive).
     """
     out = dict(units)
-    rejected: list[Run] = []
+    rejected: list[StoredRun] = []
     for result in results:
         now = {r.name: r for r in out.get(result.key, ())}
         frontier = frontiers.get(result.key.operator)
@@ -147,7 +149,7 @@ def install(units: Units, results: Sequence[Compacted], frontiers: dict[str, int
     return out, rejected
 
 
-def _explained(result: Compacted, survivors: Sequence[Run | None], frontier: int) -> bool:
+def _explained(result: Compacted, survivors: Sequence[StoredRun | None], frontier: int) -> bool:
     """Whether the frontier alone explains what became of the runs: one that is gone lay wholly at or below it."""
     return all(
         s is not None or (r.high is not None and r.high <= frontier)

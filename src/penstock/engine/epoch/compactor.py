@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.checkpoint.runs import Run, Units
+from penstock.checkpoint.runs import StoredRun, Units
 from penstock.engine.epoch.compaction import Compacted, compact, install, piece
 from penstock.engine.tasks.job import Job
 
@@ -41,7 +41,7 @@ class Compactor:
         tasks = self.spark.sparkContext.parallelize(records, 1)
         return [pickle.loads(b) for b in tasks.mapPartitions(partial(compact, job)).collect()]
 
-    def take(self, units: Units, closed: Mapping[str, int]) -> tuple[Units, list[Run]]:
+    def take(self, units: Units, closed: Mapping[str, int]) -> tuple[Units, list[StoredRun]]:
         """The state with what has been compacted by now, and the runs that are of no use any more."""
         if self._working is None or not self._working.done():
             return units, []

@@ -47,7 +47,7 @@ from penstock.engine.tasks.bucket import combined
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
 from penstock.engine.tasks.pipeline import Pipeline
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.unread import Unread
 from penstock.errors import PenstockError, UnreadableError, UserError
 from penstock.feedback.answers import marked, refuse, store_answers
@@ -243,7 +243,7 @@ class Driver:
             tuple(begun.spared),
             self.feedback.under(begun.plan.control).speakers,
         )
-        merged: list[Report] = []
+        merged: list[TaskReport] = []
         if begun.reports is None:
             merging = Merge(self.manifest.units, standing=standing)
             scans, merged = jobs.scan_and_merge(context, begun.job, merging, begun.assignments)

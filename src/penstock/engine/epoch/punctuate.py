@@ -20,7 +20,7 @@ from penstock.plan.orders import Orders
 
 if TYPE_CHECKING:
     from penstock.engine.tasks.pipeline import Pipeline
-    from penstock.engine.tasks.report import Report
+    from penstock.engine.tasks.report import TaskReport
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Punctuated:
     """The punctuations that are new behind every operator."""
 
 
-def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[Report]) -> Punctuated:
+def punctuate(pipeline: Pipeline, standing: Standing, reports: Sequence[TaskReport]) -> Punctuated:
     """Absorb the reports of a scan and carry the new promises through the plan."""
     states: dict[str, PromiseState] = {}
     patterns: dict[str, list[Pattern]] = {}

@@ -20,7 +20,7 @@ from penstock.engine.sink.target import Staging
 from penstock.engine.spark import jobs
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.kernels.stateful import Word
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import empty_orders
@@ -71,7 +71,7 @@ def _read(storage: Storage, name: str) -> pa.Table:
         return pa.ipc.open_file(file).read_all()
 
 
-def _clean(storage: Storage, reports: Sequence[Report]) -> None:
+def _clean(storage: Storage, reports: Sequence[TaskReport]) -> None:
     """Nothing of a rehearsal stays: neither its results nor the state it would have had."""
     for report in reports:
         for output in report.outputs:

@@ -14,7 +14,7 @@ from penstock.engine.spark import jobs
 from penstock.engine.tally import added
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.feedback.guards import Guards
 from penstock.kernels.stateful import Laziness, Word
 
@@ -98,7 +98,7 @@ def _residents(driver: Driver, size: int) -> Residents | None:
     return found
 
 
-def _scan(driver: Driver, begun: Begun) -> list[Report]:
+def _scan(driver: Driver, begun: Begun) -> list[TaskReport]:
     assert begun.job is not None
     context, levels = driver.spark.sparkContext, driver.pipeline.levels
     if begun.residents is not None:
@@ -108,7 +108,7 @@ def _scan(driver: Driver, begun: Begun) -> list[Report]:
     return found
 
 
-def merge(driver: Driver, begun: Begun, merging: Merge) -> list[Report]:
+def merge(driver: Driver, begun: Begun, merging: Merge) -> list[TaskReport]:
     """Merge what was scanned, by the same tasks."""
     assert begun.job is not None
     context, levels = driver.spark.sparkContext, driver.pipeline.levels

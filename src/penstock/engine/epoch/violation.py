@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.errors import ViolationError
 from penstock.operators.source.operator import Source
 
 
-def raise_errors(sources: Mapping[str, Source], reports: Sequence[Report]) -> None:
+def raise_errors(sources: Mapping[str, Source], reports: Sequence[TaskReport]) -> None:
     """Raise what the reports of an epoch's tasks have to complain about. Errors come before broken promises."""
     for report in reports:
         if report.error is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.tasks.exchange import REPORT, Parcel, place
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge, merge
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.scan import scan
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def exchanged(job: Job, records: RDD[Any]) -> RDD[Any]:
 
 def scan_alone(
     context: SparkContext, job: Job, assignments: Sequence[str], levels: int
-) -> tuple[RDD[Any] | None, list[Report]]:
+) -> tuple[RDD[Any] | None, list[TaskReport]]:
     """Run the scan; its parcels stay with Spark until the merge asks for them."""
     records = scanned(context, job, assignments)
     if levels == 0:
@@ -47,7 +47,9 @@ def scan_alone(
     return parcels, reports(context.runJob(parcels, list, [job.groups]))
 
 
-def merge_alone(context: SparkContext, job: Job, merging: Merge, parcels: RDD[Any] | None, levels: int) -> list[Report]:
+def merge_alone(
+    context: SparkContext, job: Job, merging: Merge, parcels: RDD[Any] | None, levels: int
+) -> list[TaskReport]:
     """Run the merge, level by level, in one job."""
     if parcels is None:
         # Nothing was read, but something may close.
@@ -64,7 +66,7 @@ def merge_alone(context: SparkContext, job: Job, merging: Merge, parcels: RDD[An
 
 def scan_and_merge(
     context: SparkContext, job: Job, merging: Merge, assignments: Sequence[str]
-) -> tuple[list[Report], list[Report]]:
+) -> tuple[list[TaskReport], list[TaskReport]]:
     """Both in one job, for a plan with one level: reports of the scan, reports of the merge."""
     parcels = exchanged(job, scanned(context, job, assignments))
     stage = parcels.mapPartitionsWithIndex(partial(merge, job, merging, 1))
@@ -72,5 +74,5 @@ def scan_and_merge(
     return [r for r in found if r.scanned], [r for r in found if not r.scanned]
 
 
-def reports(answers: Sequence[Any]) -> list[Report]:
+def reports(answers: Sequence[Any]) -> list[TaskReport]:
     return [pickle.loads(p.payload) for _, p in answers if p.edge == REPORT]

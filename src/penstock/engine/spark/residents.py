@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.spark.session import is_local, unix_sockets_work
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge, merge
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.resident import Address, Done, Door, Order, Shelf, reside
 from penstock.engine.tasks.scan import scan
 
@@ -115,7 +115,7 @@ class Residents:
 
     # --- work ---------------------------------------------------------------------------------------------------
 
-    def scan_alone(self, job: Job, assignments: Sequence[str], patience: float) -> tuple[list[Shelf], list[Report]]:
+    def scan_alone(self, job: Job, assignments: Sequence[str], patience: float) -> tuple[list[Shelf], list[TaskReport]]:
         """Run the scan; its parcels stay with the tasks until the merge fetches them."""
         name = self._name()
         # From the last on, since merging begins with the first: then a small scan runs beside a small merge.
@@ -130,9 +130,9 @@ class Residents:
 
     def merge_alone(
         self, job: Job, merging: Merge, shelves: Sequence[Shelf], levels: int, patience: float
-    ) -> list[Report]:
+    ) -> list[TaskReport]:
         """Run the merge, level by level."""
-        found: list[Report] = []
+        found: list[TaskReport] = []
         for level in range(1, levels + 1):
             name = self._name()
             orders = [
@@ -169,7 +169,7 @@ class Residents:
                 if seat.address == shelf.address:
                     seat.forget.append(shelf.name)
 
-    def _give(self, orders: Sequence[tuple[int, Order]], patience: float) -> tuple[list[Shelf], list[Report]]:
+    def _give(self, orders: Sequence[tuple[int, Order]], patience: float) -> tuple[list[Shelf], list[TaskReport]]:
         """Give orders to tasks, one at a time to each, and wait for all; in the order they were given."""
         by_seat: dict[int, list[tuple[int, Order]]] = {}
         for at, (index, order) in enumerate(orders):

@@ -29,7 +29,7 @@ from penstock.kernels.stateful import (
     Held,
     Orders,
     Stateful,
-    Step,
+    Stepped,
     Weighing,
     Word,
 )
@@ -38,7 +38,7 @@ from penstock.pattern.pattern import Pattern
 if TYPE_CHECKING:
     from penstock.engine.tasks.job import Job
     from penstock.engine.tasks.merge import Merge
-    from penstock.engine.tasks.report import Report
+    from penstock.engine.tasks.report import TaskReport
 
 
 def step_bucket(
@@ -47,7 +47,7 @@ def step_bucket(
     keeper: Keeper,
     bucket: int,
     fresh: Sequence[pa.Table | None],
-    report: Report,
+    report: TaskReport,
     watch: Watch,
     emit: Callable[[pa.Table], None],
 ) -> pa.Table | None:
@@ -90,7 +90,7 @@ def _run(
     fresh: Sequence[pa.Table | None],
     held: Sequence[Sequence[Held]],
     orders: Orders,
-) -> Step:
+) -> Stepped:
     some = [[r for r in runs if r.rows.num_rows] for runs in held]
     try:
         return kernel.step(fresh, some, orders)
@@ -122,7 +122,7 @@ def _circumstances(
     )
 
 
-def _tell(keeper: Keeper, step: Step, asked: bool, report: Report) -> None:
+def _tell(keeper: Keeper, step: Stepped, asked: bool, report: TaskReport) -> None:
     """What a step has found out, beside its results."""
     if asked:
         report.answers.setdefault(keeper.id, []).append(step.answers)
@@ -182,7 +182,7 @@ def _purged(
     return (out, purged) if purged else (held, 0)
 
 
-def _rewritten(step: Step, before: Sequence[Sequence[Held]], held: Sequence[Sequence[Held]]) -> Step:
+def _rewritten(step: Stepped, before: Sequence[Sequence[Held]], held: Sequence[Sequence[Held]]) -> Stepped:
     """The step of a kernel that was shown purged runs, in terms of the runs that are stored."""
     dropped, marked, added = list(step.dropped), dict(step.marked), list(step.added)
     skipped = dict(step.skipped)
@@ -210,7 +210,7 @@ def live_mask(run: Held) -> pa.BooleanArray:
     return pc.invert(run.marks[DEAD]).combine_chunks()
 
 
-def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, UnitKey], report: Report) -> None:
+def _store(job: Job, keeper: Keeper, bucket: int, step: Stepped, keys: dict[str, UnitKey], report: TaskReport) -> None:
     assert job.checkpoint is not None
     report.changes.extend(Change(keys[name], dropped=(name,)) for name in step.dropped)
     report.changes.extend(Change(keys[name], skipped=((name, rows),)) for name, rows in step.skipped)
@@ -226,7 +226,7 @@ def _store(job: Job, keeper: Keeper, bucket: int, step: Step, keys: dict[str, Un
         report.changes.append(change)
 
 
-def _units(keeper: Keeper, bucket: int, step: Step) -> list[UnitKey]:
+def _units(keeper: Keeper, bucket: int, step: Stepped) -> list[UnitKey]:
     """The units that get new runs, one for each of these."""
     return [UnitKey(port_name(keeper.id, r.port, len(keeper.edges)), bucket, r.group) for r in step.added]
 
@@ -241,7 +241,7 @@ def live_rows(rows: pa.Table, marks: pa.Table | None) -> pa.Table:
     return rows if marks is None or DEAD not in marks.column_names else rows.filter(pc.invert(marks[DEAD]))
 
 
-def _answer_empty(keeper: Keeper, orders: Orders, report: Report) -> None:
+def _answer_empty(keeper: Keeper, orders: Orders, report: TaskReport) -> None:
     if any(orders.ask):
         nothing = tuple(tuple(Answer(0) for _ in asked) for asked in orders.ask)
         report.answers.setdefault(keeper.id, []).append(nothing)

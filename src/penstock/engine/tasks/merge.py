@@ -14,7 +14,7 @@ from penstock.engine.epoch.punctuate import Standing, punctuate
 from penstock.engine.tasks.bucket import step_bucket
 from penstock.engine.tasks.exchange import REPORT, Parcel, decode, place
 from penstock.engine.tasks.job import Job
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.room import FULL, no_room
 from penstock.engine.tasks.send import let_go, note, send
 from penstock.engine.tasks.watch import Watch
@@ -50,7 +50,7 @@ def merge(
         else:
             arrived.setdefault((bucket, parcel.edge), []).append(parcel)
     if merging.standing is not None:
-        scans: list[Report] = [pickle.loads(p.payload) for p in sorted(told, key=lambda p: p.origin)]
+        scans: list[TaskReport] = [pickle.loads(p.payload) for p in sorted(told, key=lambda p: p.origin)]
         if group > 0:
             told = []  # Every task has them; one passes them on.
         if any(s.error is not None for s in scans):
@@ -58,10 +58,10 @@ def merge(
             return
         now = punctuate(job.pipeline(), merging.standing, scans)
         merging = replace(merging, orders=now.orders, closed=merging.standing.closed, standing=None)
-    reports: list[Report] = []
+    reports: list[TaskReport] = []
     for bucket in range(job.buckets):
         if place(job.buckets, job.groups, bucket) == group:
-            reports.append(Report(task=f"b{level}{bucket:03d}"))
+            reports.append(TaskReport(task=f"b{level}{bucket:03d}"))
             yield from _merge_bucket(job, merging, level, bucket, arrived, reports[-1])
     try:
         settle(job, reports)
@@ -79,7 +79,7 @@ def _merge_bucket(
     level: int,
     bucket: int,
     arrived: dict[tuple[int, int], list[Parcel]],
-    report: Report,
+    report: TaskReport,
 ) -> Iterator[tuple[int, Parcel]]:
     began = time.perf_counter()
     out: list[tuple[int, Parcel]] = []

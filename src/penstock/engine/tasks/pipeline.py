@@ -49,7 +49,7 @@ from penstock.sql.fallible import Fallible
 _NOTHING = Word()
 
 
-class Flow(dict[str, list[pa.Table]]):
+class AtRest(dict[str, list[pa.Table]]):
     """Where rows have come to rest, by place; what guards have dropped; and what operators have noted."""
 
     def __init__(self, saved: dict[str, int], watch: Watch, careful: bool = False) -> None:
@@ -160,7 +160,7 @@ class Pipeline:
         What guards have dropped on the way is added to `saved`, what operators note of events to `watch`. `origins` say
         where the rows come from.
         """
-        out = Flow({} if saved is None else saved, watch or Watch())
+        out = AtRest({} if saved is None else saved, watch or Watch())
         if not table.num_rows:
             return {}
         # The scan itself guards what leaves a source.
@@ -173,13 +173,13 @@ class Pipeline:
             out.saved.clear()
             out.saved.update(before[0])
             out.watch.seen, out.watch.letters = before[1:]
-            out = Flow(out.saved, out.watch, careful=True)
+            out = AtRest(out.saved, out.watch, careful=True)
             table = with_origin(table, origins)
             with to_the_letter():
                 self._push(self.nodes[entry], Rows(table, self.tables), out)
         return dict(out)
 
-    def _push(self, node: Node, rows: Rows, out: Flow, consumers: tuple[Node, ...] | None = None) -> None:
+    def _push(self, node: Node, rows: Rows, out: AtRest, consumers: tuple[Node, ...] | None = None) -> None:
         """Hand rows to the consumers of a node, or to some of them."""
         consumers = self.consumers[node.id] if consumers is None else consumers
         if node.inputs and node.id not in self.keepers:
@@ -191,7 +191,7 @@ class Pipeline:
                 if name == node.id:
                     self._arrive(consumer, port, node, rows, out)
 
-    def _arrive(self, node: Node, port: int, below: Node, rows: Rows, out: Flow) -> None:
+    def _arrive(self, node: Node, port: int, below: Node, rows: Rows, out: AtRest) -> None:
         """Rows come to an input of an operator."""
         step = self.steps[node.id]
         rows = self._guard(f"{node.id}#{port}", rows, out)
@@ -220,7 +220,7 @@ class Pipeline:
         else:
             raise AssertionError(f"{node.id} has an input and {step}")
 
-    def _taken_over(self, node: Node, below: Node, rows: Rows, out: Flow) -> tuple[Node, ...]:
+    def _taken_over(self, node: Node, below: Node, rows: Rows, out: AtRest) -> tuple[Node, ...]:
         """Give rows to those consumers that do the work of this operator as well; the others."""
         others = []
         for consumer in self.consumers[node.id]:
@@ -235,14 +235,14 @@ class Pipeline:
                 others.append(consumer)
         return tuple(others)
 
-    def _rest(self, node: Node, step: Keeping, port: int, rows: Rows, out: Flow) -> None:
+    def _rest(self, node: Node, step: Keeping, port: int, rows: Rows, out: AtRest) -> None:
         """What is sent of rows, on its way to an operator with state."""
         sent = step.sent(port, rows, out.careful)
         if step.groups and f"{node.id}:groups" in self.guards:
             sent = self._guarded(f"{node.id}:groups", sent, out)
         out.rest(port_name(node.id, port, len(node.inputs)), sent)
 
-    def _sound(self, node_id: str, tried: Sequence[Fallible], below: Node, rows: Rows, out: Flow) -> Rows:
+    def _sound(self, node_id: str, tried: Sequence[Fallible], below: Node, rows: Rows, out: AtRest) -> Rows:
         """Where something has failed, the rows of a statement without those on which this operator fails."""
         if not out.careful:
             return rows
@@ -250,13 +250,13 @@ class Pipeline:
         out.watch.failed(node_id, below.operator.schema.select(self.computed[below.id]), failed)
         return Rows(kept, self.tables)
 
-    def _guarded(self, place: str, table: pa.Table, out: Flow) -> pa.Table:
+    def _guarded(self, place: str, table: pa.Table, out: AtRest) -> pa.Table:
         kept, dropped = apply_guard(table, self.guards[place])
         if dropped:
             out.saved[f"{place} dropped"] = out.saved.get(f"{place} dropped", 0) + dropped
         return kept
 
-    def _guard(self, place: str, rows: Rows, out: Flow) -> Rows:
+    def _guard(self, place: str, rows: Rows, out: AtRest) -> Rows:
         """The rows of a statement without those a guard drops; where there is no guard, nothing is computed."""
         return Rows(self._guarded(place, rows.table(), out), self.tables) if place in self.guards else rows
 

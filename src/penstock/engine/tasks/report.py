@@ -12,7 +12,7 @@ from penstock.plan.orders import Answer
 
 
 @dataclass
-class Report:
+class TaskReport:
     """What a task tells the driver."""
 
     task: str

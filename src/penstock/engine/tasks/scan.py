@@ -25,7 +25,7 @@ from penstock.engine.tasks.exchange import REPORT, Parcel, place
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.origin import Origin, origin
 from penstock.engine.tasks.pipeline import Pipeline
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.room import FULL, no_room
 from penstock.engine.tasks.send import note, send
 from penstock.engine.tasks.watch import Watch
@@ -36,7 +36,7 @@ from penstock.errors import PenstockError
 def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int, Parcel]]:
     """Read splits, check promises, run the flows of stage 0, send parcels; one report at the end."""
     work = list(assignments)  # Consumed whole: a worker that leaves input unread is not reused.
-    report = Report(task=f"s{index:03d}")
+    report = TaskReport(task=f"s{index:03d}")
     began = time.perf_counter()
     parcels: list[tuple[int, Parcel]] = []
     try:
@@ -75,7 +75,7 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
 
 
 def _events(
-    job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: Report, letters: list[pa.Table]
+    job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: TaskReport, letters: list[pa.Table]
 ) -> Iterator[tuple[pa.Table, list[Origin]]]:
     """The good events of an assignment that somebody wants, in arrival order, gathered into tables worth a query.
 

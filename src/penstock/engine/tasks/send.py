@@ -9,12 +9,12 @@ import pyarrow as pa
 from penstock.engine.tasks.exchange import Parcel, encode, scatter
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.pipeline import Pipeline
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.room import held, in_bytes
 from penstock.engine.tasks.watch import Watch
 
 
-def note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: Report) -> None:
+def note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: TaskReport) -> None:
     """Report what operators have seen; write dead letters, theirs and others, and count them."""
     report.seen = watch.seen
     if found := [*letters, *watch.letters]:
@@ -24,7 +24,7 @@ def note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: Report) ->
         report.outputs.extend(job.stagings["dead"].write(table, job.epoch, report.task))
 
 
-def let_go(job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: Report) -> None:
+def let_go(job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: TaskReport) -> None:
     """Of what a task has made so far, when it is much: write results, put groups together; the rest must fit."""
     room = in_bytes(job.memory)
     if held(reached.values()) < room // 4:
@@ -43,7 +43,7 @@ def let_go(job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], rep
 
 
 def send(
-    job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: Report, origin: tuple[int, ...]
+    job: Job, pipeline: Pipeline, reached: dict[str, list[pa.Table]], report: TaskReport, origin: tuple[int, ...]
 ) -> list[tuple[int, Parcel]]:
     """Parcels for the operators with state that rows have reached; results for the sinks they have."""
     parcels: list[tuple[int, Parcel]] = []
@@ -60,7 +60,7 @@ def send(
     return parcels
 
 
-def _write(job: Job, sink: str, tables: Sequence[pa.Table], name: str, report: Report) -> None:
+def _write(job: Job, sink: str, tables: Sequence[pa.Table], name: str, report: TaskReport) -> None:
     table = pa.concat_tables(tables)
     report.count(report.counts, sink, table.num_rows)
     report.outputs.extend(job.stagings[sink].write(table, job.epoch, name))

@@ -7,13 +7,13 @@ import os
 from collections.abc import Sequence
 
 from penstock.engine.tasks.job import Job
-from penstock.engine.tasks.report import Report
+from penstock.engine.tasks.report import TaskReport
 from penstock.kernels.duck import limit_memory
 
 _tuned = False
 
 
-def settle(job: Job, reports: Sequence[Report]) -> None:
+def settle(job: Job, reports: Sequence[TaskReport]) -> None:
     """Wait for the disk, once for all that a task has written: the manifest that will name it must not overtake it."""
     if job.rehearsal or job.checkpoint is None:
         return

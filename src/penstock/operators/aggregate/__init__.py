@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.plan.spec import Measured, Retraction, Traits, found_in, made_in
+from penstock.plan.spec import Measurements, Retraction, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.plan.behaviour import Behaviour
 
@@ -43,7 +43,7 @@ class AggregateSpec(GroupsSpec[Aggregate]):
 
         return judge_aggregate(operator, below[0])
 
-    def bound(self, operator: Aggregate, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Aggregate, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.aggregate.contract import bound_aggregate
 
         return bound_aggregate(operator, below[0], measured.epoch)
@@ -53,7 +53,7 @@ class AggregateSpec(GroupsSpec[Aggregate]):
 
     respond = found_in("feedback", "respond_aggregate")
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Aggregate")
+    reference = made_in("reference", "AggregateReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         """Mostly over windows of time, where the stream has some."""

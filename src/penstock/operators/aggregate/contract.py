@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.contract.bounding import PARTS, least, owner, renamed, sized, times, why
 from penstock.contract.flow import Flow, Promised, Tags, Verdict, behind
 from penstock.contract.keeping import appearing, assumed_of, endless_state, output_of, waiting_for
-from penstock.contract.rates import Arrivals, Pace, Term, soonest
+from penstock.contract.rates import Arrivals, Delay, Rates, soonest
 from penstock.contract.report import State
 from penstock.contract.size import Bound, widths
 from penstock.errors import counted
@@ -92,10 +92,10 @@ class Groups:
     many: str
     missing: tuple[str, ...]
     width: int | None
-    behind: Pace
+    behind: Rates
 
 
-def groups_of(operator: Aggregate, below: Pace) -> Groups:
+def groups_of(operator: Aggregate, below: Rates) -> Groups:
     """What the keys of an aggregate tell, of whatever kind it is."""
     keys = operator.without_label
     together = below.together(keys)
@@ -106,7 +106,7 @@ def groups_of(operator: Aggregate, below: Pace) -> Groups:
     return Groups(keys, together, many, missing, _width(operator), results)
 
 
-def bound_aggregate(operator: Aggregate, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+def bound_aggregate(operator: Aggregate, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
     """Groups that are not complete: as many as keys occur together, or at most one for each event that is waiting."""
     groups = groups_of(operator, below)
     closing = below.on(operator.keys)
@@ -127,8 +127,8 @@ def bound_aggregate(operator: Aggregate, below: Pace, epoch: int | None) -> tupl
 
 
 def _windowed(
-    window: TimeWindow, below: Pace, groups: Groups, closing: Mapping[Tags, Term], epoch: int | None
-) -> tuple[Bound, Pace]:
+    window: TimeWindow, below: Rates, groups: Groups, closing: Mapping[Tags, Delay], epoch: int | None
+) -> tuple[Bound, Rates]:
     """Groups of windows: those whose window is not over yet, for each key, or at most one for each event in them.
 
     >>> from penstock.analysis.bounds import bounds

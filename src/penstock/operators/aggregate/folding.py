@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.kernels.failing import Failed
 from penstock.kernels.fold import fold, frontier_of, is_tickable, tick, ticks
-from penstock.kernels.stateful import Circumstances, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import Circumstances, Fresh, Held, Orders, Stepped
 from penstock.operators.aggregate.doomed import doomed_groups
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.aggregate.operator import Aggregate
@@ -51,7 +51,7 @@ class GroupKernel(ABC):
         self.needed: tuple[tuple[str, ...] | None, ...] = (groups.needed,)
 
     @abstractmethod
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Take in what arrived, then close what the orders name."""
 
     def under(self, circumstances: Circumstances) -> Self:
@@ -80,7 +80,7 @@ class FoldingKernel(GroupKernel):
         # The label does not decide the bucket, so that a key's windows stay together.
         super().__init__(groups, groups.keys or groups.grouping)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Fold partial rows, one for each group, into state; close what is complete, keep the rest."""
         delta = [table for table in fresh if table is not None]
         stored = [(run.name, run.rows) for run in held[0]]
@@ -90,7 +90,7 @@ class FoldingKernel(GroupKernel):
         # A group that is doomed by what has arrived now alone is doomed; all of state is looked at once only.
         looked = [*delta, *(rows for _, rows in stored if self.circumstances.everywhere)] if sweep else []
         doomed = tuple(doomed_groups(self.groups, looked, sweep)) if looked else ()
-        return Step(folded.output, folded.dropped, added=added, skipped=folded.skipped, doomed=doomed)
+        return Stepped(folded.output, folded.dropped, added=added, skipped=folded.skipped, doomed=doomed)
 
     def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
         """The rows of several runs as those of one."""

@@ -10,11 +10,11 @@ from penstock.pattern.pattern import Pattern
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises
 
 
-class Aggregate:
+class AggregateReference:
     """One output event per group, when a punctuation that describes the grouping attributes matches the group.
 
     "Describes": it restricts grouping attributes only. One that restricts another attribute as well leaves events of
@@ -50,7 +50,7 @@ class Aggregate:
                 out += results(self.declared, key, group.rows, self.schema, self.on_failure)
                 del self.groups[identity]
         restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
-        return [*out, Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+        return [*out, Assertion(Pattern.by_name(self.declared.schema, restrictions))]
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]

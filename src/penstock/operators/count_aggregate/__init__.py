@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.count_aggregate.operator import CountAggregate
-from penstock.plan.spec import Measured, Retraction, Traits, found_in, made_in
+from penstock.plan.spec import Measurements, Retraction, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.plan.behaviour import Behaviour
 
@@ -40,7 +40,7 @@ class CountAggregateSpec(GroupsSpec[CountAggregate]):
 
         return judge_counts(operator, below[0])
 
-    def bound(self, operator: CountAggregate, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: CountAggregate, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.count_aggregate.contract import bound_counts
 
         return bound_counts(operator, below[0])
@@ -51,7 +51,7 @@ class CountAggregateSpec(GroupsSpec[CountAggregate]):
 
     respond = found_in("feedback", "respond_counts")
     step = found_in("step", "step_of")
-    reference = made_in("reference", "CountedAggregate")
+    reference = made_in("reference", "CountAggregateReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         from penstock.operators.aggregate.example import some_groups

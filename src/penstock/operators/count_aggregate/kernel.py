@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from penstock.errors import FailingError
 from penstock.kernels.duck import query, quote, to_the_letter
 from penstock.kernels.fold import matching
-from penstock.kernels.stateful import Fresh, Held, Orders, Step
+from penstock.kernels.stateful import Fresh, Held, Orders, Stepped
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel, cast
 from penstock.plan.window import CountWindow
@@ -74,11 +74,11 @@ class CountKernel(GroupKernel):
     def __init__(self, groups: CountGroups) -> None:
         super().__init__(groups, groups.keys)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Count events into windows; those that are full give their results, and all of a group that is over."""
         (events,), (closers,), (runs,) = fresh, orders.release, held
         if events is None and not closers:
-            return Step(self.nothing)
+            return Stepped(self.nothing)
         kernel = self.groups
         partials = _rows(runs, PARTIALS, kernel.partial_schema)
         positions = _rows(runs, POSITIONS, kernel.position_schema)
@@ -101,7 +101,7 @@ class CountKernel(GroupKernel):
             positions = positions.filter(pc.invert(matching(positions, closers)))
         kept = ((PARTIALS, partials), (POSITIONS, positions))
         added = tuple(Fresh(0, table.combine_chunks(), group) for group, table in kept if table.num_rows)
-        return Step(pa.concat_tables(results), tuple(run.name for run in runs), added=added)
+        return Stepped(pa.concat_tables(results), tuple(run.name for run in runs), added=added)
 
 
 def _rows(runs: Sequence[Held], group: int, schema: pa.Schema) -> pa.Table:

@@ -10,11 +10,11 @@ from penstock.pattern.pattern import Pattern
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises
 
 
-class CountedAggregate:
+class CountAggregateReference:
     """A window is emitted as soon as it has all its events; an unfinished one when its group is complete.
 
     Positions count within a group, so Bucket and Aggregate are one here. A punctuation closes groups if it restricts
@@ -53,7 +53,7 @@ class CountedAggregate:
                 out += [w for s in starts if s + self.window.size > len(group.rows) for w in self._window(group, s)]
                 del self.groups[identity]
         restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
-        return [*out, Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+        return [*out, Assertion(Pattern.by_name(self.declared.schema, restrictions))]
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.distinct.operator import Distinct
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.response import Response
@@ -57,7 +57,7 @@ class DistinctSpec(Spec[Distinct]):
 
         return judge_distinct(operator, below[0])
 
-    def bound(self, operator: Distinct, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Distinct, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.distinct.contract import bound_distinct
 
         return bound_distinct(operator, below[0], measured.epoch)
@@ -82,7 +82,7 @@ class DistinctSpec(Spec[Distinct]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Distinct")
+    reference = made_in("reference", "DistinctReference")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from penstock.contract.bounding import least
 from penstock.contract.flow import Flow, Verdict, behind
 from penstock.contract.keeping import assumed_of, waiting_for
-from penstock.contract.rates import Pace, soonest
+from penstock.contract.rates import Rates, soonest
 from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.distinct.operator import Distinct
 
@@ -29,7 +29,7 @@ def judge_distinct(operator: Distinct, below: Flow) -> Verdict:
     return Verdict("unbounded", "at once", flow, (waiting_for("remembered events", below, ()),), needs, useful=useful)
 
 
-def bound_distinct(operator: Distinct, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+def bound_distinct(operator: Distinct, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
     """Events that may come again. A file of them is rewritten when half of its time is over: twice the time is stored.
 
     >>> import penstock as ps

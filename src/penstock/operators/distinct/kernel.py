@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from penstock.kernels.fold import frontier_of, matching, tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import HASH, Mask, Positions, order_of, pick, probe, same, whole
-from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Stepped
 from penstock.operators.distinct.operator import Distinct
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
@@ -58,7 +58,7 @@ class DistinctKernel:
         self.spread: tuple[tuple[str, ...], ...] = (self.schema.names,)
         self.needed: tuple[tuple[str, ...] | None, ...] = (None,)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """The rows not seen before, in order of arrival."""
         release, settled = orders.release[0], orders.settled[0]
         rows = fresh[0] if fresh[0] is not None else self.schema.arrow.empty_table()
@@ -69,7 +69,7 @@ class DistinctKernel:
         pieces += self._pieces(new, hashes, remembered)
         dropped, marked, added, kept = tidied(pieces, 0, by_hash, lambda table: span_of(table, self.time))
         asked = orders.ask[0] if orders.ask else ()
-        return Step(
+        return Stepped(
             output=new,
             dropped=dropped,
             marked=marked,

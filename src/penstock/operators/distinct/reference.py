@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.operators.distinct import operator
 from penstock.pattern.pattern import Pattern
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.summary import identity
 
 
-class Distinct:
+class DistinctReference:
     """Each event at its first appearance; remembered until a punctuation says that it cannot come again."""
 
     def __init__(self, declared: operator.Distinct) -> None:
@@ -26,7 +26,7 @@ class Distinct:
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         self.seen = {key: event for key, event in self.seen.items() if not pattern.matches_row(event.row)}
-        return [Punctuate(pattern)]
+        return [Assertion(pattern)]
 
     def state(self) -> list[Any]:
         return list(self.seen.values())

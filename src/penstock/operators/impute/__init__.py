@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.impute.operator import Impute
 from penstock.operators.map import unchanged
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -56,7 +56,7 @@ class ImputeSpec(Spec[Impute]):
 
         return judge_impute(operator, below[0])
 
-    def bound(self, operator: Impute, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Impute, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.impute.contract import bound_impute
 
         return bound_impute(operator, below[0], measured.epoch)
@@ -73,7 +73,7 @@ class ImputeSpec(Spec[Impute]):
         return ()
 
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Impute")
+    reference = made_in("reference", "ImputeReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         names, budget = below.schema.names, random.choice((1, 7, 1000))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.contract.bounding import sized
 from penstock.contract.flow import Flow, Verdict
-from penstock.contract.rates import Pace, Term
+from penstock.contract.rates import Delay, Rates
 from penstock.contract.size import Bound, widths
 from penstock.errors import counted
 from penstock.operators.impute.operator import Impute
@@ -23,7 +23,7 @@ def judge_impute(operator: Impute, below: Flow) -> Verdict:
     return Verdict("bounded", "complete", judge_map(operator, below).behind, why, (), assumes)
 
 
-def bound_impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+def bound_impute(operator: Impute, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
     """Events that wait for their turn: of one epoch at most, if no epoch brings more than the budget.
 
     >>> from penstock.analysis.bounds import bounds
@@ -41,6 +41,6 @@ def bound_impute(operator: Impute, below: Pace, epoch: int | None) -> tuple[Boun
     counted = comes_as_read(source) and not finds_several(source)
     if arriving is not None and arriving <= operator.budget and counted:
         return sized(arriving, widths(operator.inputs[0].schema.arrow), 0, (), "one epoch"), behind
-    unknown = Term(None, "max_rows, so that no epoch brings more than the budget of a queue")
+    unknown = Delay(None, "max_rows, so that no epoch brings more than the budget of a queue")
     lacks = (f"max_rows, so that no epoch brings more than {operator.budget:,}",)
     return Bound(None, None, None, None, lacks=lacks), replace(behind, terms=dict.fromkeys(behind.terms, unknown))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.kernels.fold import frontier_of, is_tickable, matching, tick, ticks
 from penstock.kernels.index import Mask
-from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Stepped
 from penstock.operators.distinct.kernel import MOST_RUNS, flags, span_of
 from penstock.operators.impute.operator import Impute
 from penstock.operators.join.ended_keys import values_in
@@ -68,7 +68,7 @@ class QueueKernel:
         other.preferred = tuple(patterns)
         return other
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Let those that arrived queue up, and those whose turn it is leave through the function."""
         line = [Waiting.of(run) for run in sorted(held[0], key=lambda run: run.group)]
         if fresh[0] is not None and fresh[0].num_rows:
@@ -78,7 +78,7 @@ class QueueKernel:
         dropped, marked, skipped, added, kept = tidied(line)
         asked = orders.ask[0] if orders.ask else ()
         output = apply_function(self.operator, self.operator_id, taken) if taken.num_rows else None
-        return Step(
+        return Stepped(
             output=self.operator.schema.arrow.empty_table() if output is None else output,
             dropped=dropped,
             marked=marked,

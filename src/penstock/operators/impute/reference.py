@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.operators.map.reference import Map
+from penstock.operators.map.reference import MapReference
 
 
-class Impute(Map):
+class ImputeReference(MapReference):
     """Each event has its turn when it arrives. A budget spreads work over epochs, and here are none.
 
     So what leaves is what leaves the queue of the engine sooner or later, and nothing is ever held.

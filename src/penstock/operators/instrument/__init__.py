@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.instrument.operator import Instrument
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.response import Response
@@ -52,7 +52,7 @@ class InstrumentSpec(Spec[Instrument]):
 
         return passing(operator, below[0])
 
-    def bound(self, operator: Instrument, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Instrument, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.bounding import passing_rates
         from penstock.contract.size import Bound
 
@@ -75,7 +75,7 @@ class InstrumentSpec(Spec[Instrument]):
         return [Told(0, said(operator, operator.every or 1), widening=isinstance(operator.says, str))]
 
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Instrument")
+    reference = made_in("reference", "InstrumentReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         """It speaks of what never comes: results stay as they are, but guards are kept and told upstream."""

@@ -8,10 +8,10 @@ from typing import Any
 from penstock.operators.instrument import operator
 from penstock.pattern.feedback import Feedback
 from penstock.pattern.pattern import Pattern
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 
 
-class Instrument:
+class InstrumentReference:
     """Counts events. At the end of an epoch it speaks if it has enough new ones, or if it has any and never spoke."""
 
     def __init__(self, declared: operator.Instrument) -> None:
@@ -29,7 +29,7 @@ class Instrument:
         return [event]
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        return [Punctuate(pattern)]
+        return [Assertion(pattern)]
 
     def epoch_ends(self) -> None: ...
 

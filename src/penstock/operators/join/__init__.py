@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import PADDED, Join, join_definition, lineage_of
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Traits, found_in, made_in
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -60,7 +60,7 @@ class JoinSpec(Spec[Join]):
     # --- contracts
     judge = found_in("contract", "judge_join")
 
-    def bound(self, operator: Join, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Join, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.join.bound import bound_join
 
         return bound_join(operator, below, measured.epoch)
@@ -78,7 +78,7 @@ class JoinSpec(Spec[Join]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Join")
+    reference = made_in("reference", "JoinReference")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

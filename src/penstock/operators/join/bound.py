@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.contract.flow import Tags
-from penstock.contract.rates import Arrivals, Pace, Term, Untold, soonest, step_of
+from penstock.contract.rates import Arrivals, Delay, Rates, Untold, soonest, step_of
 from penstock.contract.size import HASH, Bound, said, widths
 from penstock.operators.join.meeting import Meeting, meeting_of, used_by
 from penstock.operators.join.operator import LONELY, Join, Joined
@@ -23,11 +23,11 @@ from penstock.plan.domain import domains_behind
 class Stay:
     """How long rows of one input stay, in ticks after their moments."""
 
-    term: Term
+    term: Delay
     rows: int | None
 
 
-def bound_join(operator: Join, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, Pace]:
+def bound_join(operator: Join, below: Sequence[Rates], epoch: int | None) -> tuple[Bound, Rates]:
     """Both sides together. Results of matches appear at once, unmatched rows when they leave.
 
     >>> from penstock.builder.stream import StreamBuilder
@@ -46,7 +46,7 @@ def bound_join(operator: Join, below: Sequence[Pace], epoch: int | None) -> tupl
     return replace(bound, delay=late), pace_behind(operator, below, stays)
 
 
-def bound_sides(operator: Join | MultiJoin, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, list[Stay]]:
+def bound_sides(operator: Join | MultiJoin, below: Sequence[Rates], epoch: int | None) -> tuple[Bound, list[Stay]]:
     """The rows of all inputs together, and how long those of each stay."""
     meeting = meeting_of(operator)
     stays: list[Stay] = []
@@ -73,17 +73,17 @@ def bound_sides(operator: Join | MultiJoin, below: Sequence[Pace], epoch: int | 
     return Bound(total, total, size, None, why="; ".join(why)), stays
 
 
-def _wait(meeting: Meeting, below: Sequence[Pace], k: int, h: int) -> Term:
+def _wait(meeting: Meeting, below: Sequence[Rates], k: int, h: int) -> Delay:
     """How long a row of k waits for what h has to say."""
     mine, its = meeting.sides[k], meeting.sides[h]
     high = meeting.reach[k, h][1]
     if below[k].clock != below[h].clock:
-        return Term(None, Untold("its inputs have different kinds of time, which cannot be compared"))
+        return Delay(None, Untold("its inputs have different kinds of time, which cannot be compared"))
     attributes = list(its.keys)
     timed = high is not None and its.time is not None and mine.time in below[k].moment
     if timed and its.time is not None:
         attributes.append(its.time)
-    found: dict[Tags, Term] = {}
+    found: dict[Tags, Delay] = {}
     for tags, term in below[h].on(attributes, across=True).items():
         reached = its.time not in its.keys and any(n == its.time for n, _ in tags)
         if reached and not all(c == "+" for n, c in tags if n == its.time):
@@ -92,14 +92,14 @@ def _wait(meeting: Meeting, below: Sequence[Pace], k: int, h: int) -> Term:
         found[tags] = term.later((high or 0) * step) if reached else term
     best = soonest(found)
     if best is None:
-        return Term(None)
-    return best if best.ticks is None else Term(max(0, best.ticks))
+        return Delay(None)
+    return best if best.ticks is None else Delay(max(0, best.ticks))
 
 
 # --- what flows on ----------------------------------------------------------------------------------------------------
 
 
-def pace_behind(operator: Join | MultiJoin, below: Sequence[Pace], stays: Sequence[Stay]) -> Pace:
+def pace_behind(operator: Join | MultiJoin, below: Sequence[Rates], stays: Sequence[Stay]) -> Rates:
     """Results, each with the moment of its row of one input; spoken of once that has been, and has left.
 
     How many there are is known only where each such row has at most one partner in the others.
@@ -110,12 +110,12 @@ def pace_behind(operator: Join | MultiJoin, below: Sequence[Pace], stays: Sequen
     mine = below[lead]
     lifted = {n: name for n, name in side.lifted.items() if name in operator.schema}
     stay = stays[lead].term
-    terms: dict[Tags, Term] = {}
+    terms: dict[Tags, Delay] = {}
     for tags, term in mine.terms.items():
         if all(n in lifted for n, _ in tags):
             moved = frozenset((lifted[n], c) for n, c in tags)
             unknown = next((t for t in (term, stay) if t.ticks is None), None)
-            terms[moved] = unknown or Term(max(term.ticks or 0, stay.ticks or 0))
+            terms[moved] = unknown or Delay(max(term.ticks or 0, stay.ticks or 0))
     rate = mine.rate if single else None
     if single and isinstance(operator, Join) and operator.how == "full":
         rate = _summed([p.rate for p in below])
@@ -133,7 +133,7 @@ def pace_behind(operator: Join | MultiJoin, below: Sequence[Pace], stays: Sequen
     )
 
 
-def _leading(operator: Join | MultiJoin, below: Sequence[Pace]) -> tuple[int, bool]:
+def _leading(operator: Join | MultiJoin, below: Sequence[Rates]) -> tuple[int, bool]:
     """The input that results take their moments from, and whether each of its rows gives at most one."""
     if isinstance(operator, Join) and operator.how in ("semi", "anti"):
         return 0, True
@@ -147,7 +147,7 @@ def _leading(operator: Join | MultiJoin, below: Sequence[Pace]) -> tuple[int, bo
     return fixed or 0, False
 
 
-def pace_of_any(operator: Joined | MultiJoin, below: Sequence[Pace]) -> Pace:
+def pace_of_any(operator: Joined | MultiJoin, below: Sequence[Rates]) -> Rates:
     """What holds of results in any case."""
     clocks = {p.clock for p in below}
     values: dict[str, int] = {}
@@ -156,7 +156,7 @@ def pace_of_any(operator: Joined | MultiJoin, below: Sequence[Pace]) -> Pace:
         known = [c for c in counts if c is not None]
         if known and len(known) == len(counts):
             values[column.name] = sum(known)
-    return Pace(
+    return Rates(
         operator.schema,
         clocks.pop() if len(clocks) == 1 else None,
         values=values,

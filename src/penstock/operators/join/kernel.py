@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from penstock.kernels.failing import Failed, ask
 from penstock.kernels.hash import is_exact
-from penstock.kernels.index import HASH, Mask, Positions, Rule, Run, build, meet, pick, same, sift
+from penstock.kernels.index import HASH, Mask, Positions, Rule, SortedRun, build, meet, pick, same, sift
 from penstock.kernels.release import Selection, answer, cut, part_of, tidy
-from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
 from penstock.operators.join.impatience import wishes
 from penstock.operators.join.operator import Join
 from penstock.operators.join.pair import pair_schema
@@ -103,11 +103,11 @@ class JoinKernel:
         """The residual predicate fails on pairs."""
         return pair_schema(self.join)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Join what arrived with what is stored and with itself, then let go of what the orders name."""
         output: list[pa.Table] = []
         counts = dict.fromkeys(("matched", "stored", "released", "passed", "dropped"), 0)
-        stored = [[Run.of(h, self.times[port]) for h in held[port]] for port in (0, 1)]
+        stored = [[SortedRun.of(h, self.times[port]) for h in held[port]] for port in (0, 1)]
         new = [self._arrived(port, fresh[port], output) for port in (0, 1)]
         meetings = [(new[0], run) for run in stored[1]] + [(run, new[1]) for run in stored[0]] + [(new[0], new[1])]
         for left, right in meetings:
@@ -124,7 +124,7 @@ class JoinKernel:
         if self._halves:
             for run in (*stored[0], new[0]):
                 self._decided(run, output)
-        runs: list[list[Run]] = []
+        runs: list[list[SortedRun]] = []
         for port in (0, 1):
             self._release(port, stored[port], orders.release[port], output, counts)
             runs.append([*stored[port], *self._kept(port, new[port], orders, output, counts)])
@@ -141,7 +141,7 @@ class JoinKernel:
             added += tidied.added
         results = pa.concat_tables(output) if output else self.output_schema.empty_table()
         wished = wishes(self.join, added) if self.join.impatient else ()
-        return Step(results, tuple(dropped), tuple(marked), tuple(added), answers, counts, wished=wished)
+        return Stepped(results, tuple(dropped), tuple(marked), tuple(added), answers, counts, wished=wished)
 
     def heaviest(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]]) -> tuple[str, int] | None:
         """The key with the most pairs, and how many these are, time and residual left aside; None if there are none."""
@@ -161,7 +161,7 @@ class JoinKernel:
         key = ", ".join(f"{name} {value}" for name, value in row.to_pylist()[0].items())
         return key, int(pairs[most])
 
-    def _arrived(self, port: int, table: pa.Table | None, output: list[pa.Table]) -> Run:
+    def _arrived(self, port: int, table: pa.Table | None, output: list[pa.Table]) -> SortedRun:
         """The new rows that can have partners as a run; the others leave at once."""
         keys, time = self.keys[port], self.times[port]
         must = (() if self.join.null_safe else keys) + (() if time is None else (time,))
@@ -171,9 +171,9 @@ class JoinKernel:
         index = build(rows, keys, time)
         if self._halves and port == 1 and self.join.residual is None:
             index = _without_repeats(index)
-        return Run(index, time)
+        return SortedRun(index, time)
 
-    def _pairs(self, left: Run, right: Run) -> Iterator[tuple[Positions, Positions]]:
+    def _pairs(self, left: SortedRun, right: SortedRun) -> Iterator[tuple[Positions, Positions]]:
         """The positions of rows that match, in pieces."""
         for li, ri in meet(left, right, self._rule):
             if self.join.residual is not None and not bool((true := self._residual(left, li, right, ri)).all()):
@@ -181,7 +181,7 @@ class JoinKernel:
             if len(li):
                 yield li, ri
 
-    def _residual(self, left: Run, li: Positions, right: Run, ri: Positions) -> Mask:
+    def _residual(self, left: SortedRun, li: Positions, right: SortedRun, ri: Positions) -> Mask:
         residual = self.join.residual
         assert residual is not None
         columns = {"__row": pa.array(li)}
@@ -191,7 +191,7 @@ class JoinKernel:
         )
 
     def _pair(
-        self, left: Run, li: Positions, right: Run, ri: Positions, names: frozenset[str] | None = None
+        self, left: SortedRun, li: Positions, right: SortedRun, ri: Positions, names: frozenset[str] | None = None
     ) -> dict[str, pa.Array]:
         """Pairs of events under the names that both have together; all attributes that are stored, or some."""
         return {
@@ -200,7 +200,7 @@ class JoinKernel:
             if (attribute in self._names(side) if names is None else name in names)
         }
 
-    def _joined(self, left: Run, li: Positions, right: Run, ri: Positions) -> pa.Table:
+    def _joined(self, left: SortedRun, li: Positions, right: SortedRun, ri: Positions) -> pa.Table:
         arrays = []
         for column, field in zip(self.join.columns, self.output_schema):
             parts = [
@@ -220,7 +220,7 @@ class JoinKernel:
             arrays.append(found if found.type == field.type else found.cast(field.type))
         return pa.Table.from_arrays(arrays, schema=self.output_schema)
 
-    def _decided(self, run: Run, output: list[pa.Table]) -> None:
+    def _decided(self, run: SortedRun, output: list[pa.Table]) -> None:
         """Semi and anti joins are done with a left row at its first partner."""
         if not run.has(MATCHED):
             return
@@ -235,7 +235,7 @@ class JoinKernel:
     def _release(
         self,
         port: int,
-        runs: Sequence[Run],
+        runs: Sequence[SortedRun],
         patterns: Sequence[Pattern],
         output: list[pa.Table],
         counts: dict[str, int],
@@ -254,7 +254,9 @@ class JoinKernel:
                 output.append(self._alone(port, run.rows, np.flatnonzero(alone)))
             run.mark(DEAD, gone)
 
-    def _kept(self, port: int, run: Run, orders: Orders, output: list[pa.Table], counts: dict[str, int]) -> list[Run]:
+    def _kept(
+        self, port: int, run: SortedRun, orders: Orders, output: list[pa.Table], counts: dict[str, int]
+    ) -> list[SortedRun]:
         """The new rows to be stored, after those that nobody will ask for have left."""
         passing = self._selection(port, orders.settled[port]).find(run)
         done = run.flags(DEAD)
@@ -274,7 +276,7 @@ class JoinKernel:
         usable = [p for p in patterns if known.issuperset(p.restricted)]
         return Selection(usable, self.join.inputs[port].schema, self.keys[port], self.times[port])
 
-    def _answer(self, port: int, pattern: Pattern, runs: Sequence[Run]) -> Answer:
+    def _answer(self, port: int, pattern: Pattern, runs: Sequence[SortedRun]) -> Answer:
         return answer(pattern, runs, self.keys[port], self.times[port])
 
 

@@ -37,7 +37,7 @@ def outlet(declared: join.Joined, promised: list[Promises], held: Any) -> Outlet
     )
 
 
-class Join:
+class JoinReference:
     """Two inputs, of all kinds, with or without a band of time.
 
     An event is held as long as the other input could still bring a partner for it. One for which none can come is not

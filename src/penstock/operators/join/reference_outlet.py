@@ -16,7 +16,7 @@ from penstock.operators.join.reference_partner import HeldEvent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction
 from penstock.pattern.schema import Schema
-from penstock.reference.item import Punctuate
+from penstock.reference.item import Assertion
 from penstock.reference.promises import Promises, widest
 
 Origin = tuple[int, str]
@@ -59,12 +59,12 @@ class Outlet:
                         self.waiting.append(candidate)
                 self.heard[input].append(moved)
 
-    def speak(self) -> list[Punctuate]:
+    def speak(self) -> list[Assertion]:
         """The punctuations that hold now and were not said before."""
         out = widest(p for p in self.waiting if self.holds(p))
         self.said = widest([*self.said, *out])
         self.waiting = [p for p in self.waiting if not any(known.contains(p) for known in self.said)]
-        return [Punctuate(p) for p in out]
+        return [Assertion(p) for p in out]
 
     def holds(self, pattern: Pattern) -> bool:
         """Whether no further row of the output can match."""

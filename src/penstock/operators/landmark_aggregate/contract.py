@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.contract.bounding import sized, times, why
 from penstock.contract.flow import Flow, Verdict
 from penstock.contract.keeping import appearing, assumed_of, endless_state, output_of, waiting_for
-from penstock.contract.rates import Pace, soonest
+from penstock.contract.rates import Rates, soonest
 from penstock.contract.size import Bound
 from penstock.operators.aggregate.contract import flow_of_groups, groups_of, growing_with_events, on_attributes
 from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
@@ -41,7 +41,7 @@ def judge_landmarks(operator: LandmarkAggregate, below: Flow) -> Verdict:
     return Verdict(state, output_of(state), flow, tuple(said), needs, useful=useful)
 
 
-def bound_landmarks(operator: LandmarkAggregate, below: Pace) -> tuple[Bound, Pace]:
+def bound_landmarks(operator: LandmarkAggregate, below: Rates) -> tuple[Bound, Rates]:
     """Of each key its total, and what came in the periods that are not over."""
     window = operator.window
     groups = groups_of(operator, below)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.duck import query, quote
-from penstock.kernels.stateful import Fresh, Held, Orders, Step
+from penstock.kernels.stateful import Fresh, Held, Orders, Stepped
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.pattern.pattern import Pattern
@@ -58,18 +58,18 @@ class LandmarkKernel(GroupKernel):
     def __init__(self, groups: LandmarkGroups) -> None:
         super().__init__(groups, ())  # All groups in one bucket: so checkpoints hold them.
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Add what arrived to the totals; the periods that have ended since give the results of their groups."""
         (delta,), (closers,), (runs,) = fresh, orders.release, held
         if delta is None and not closers:
-            return Step(self.nothing)
+            return Stepped(self.nothing)
         kernel = self.groups
         partials = kernel.merge([*(run.rows for run in runs), *([] if delta is None else [delta])])
         output = self.nothing
         if closers and partials.num_rows:
             output, partials = self._end(partials, closers)
         added = (Fresh(0, partials.combine_chunks()),) if partials.num_rows else ()
-        return Step(output, tuple(run.name for run in runs), added=added)
+        return Stepped(output, tuple(run.name for run in runs), added=added)
 
     def _end(self, partials: pa.Table, closers: Sequence[Pattern]) -> tuple[pa.Table, pa.Table]:
         window = self.groups.window

@@ -13,12 +13,12 @@ from penstock.pattern.restriction import ANY, Range, Restriction
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
 from penstock.reference.promises import Promises
 
 
-class LandmarkAggregate:
+class LandmarkAggregateReference:
     """For every window end that is newly complete, every group with events in the period before that end.
 
     An event is in infinitely many windows, so Bucket and Aggregate are one here. Windows end for all groups together: a
@@ -65,10 +65,10 @@ class LandmarkAggregate:
         if ends.high is not None:
             labels = to_labels(ends, self.label_type)
             passed = Pattern.by_name(self.declared.schema, {self.window.label: labels})
-            return [*self._emit_up_to(ends.high), Punctuate(passed)]
+            return [*self._emit_up_to(ends.high), Assertion(passed)]
         out = self._emit_up_to(None)
         self.groups.clear()
-        return [*out, Punctuate(Pattern.all(self.declared.schema))]
+        return [*out, Assertion(Pattern.all(self.declared.schema))]
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.limit.operator import Limit
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.response import Response
@@ -57,7 +57,7 @@ class LimitSpec(Spec[Limit]):
 
         return judge_limit(operator, below[0])
 
-    def bound(self, operator: Limit, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Limit, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.bounding import sized
         from penstock.contract.size import HASH
 
@@ -84,7 +84,7 @@ class LimitSpec(Spec[Limit]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Limit")
+    reference = made_in("reference", "LimitReference")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

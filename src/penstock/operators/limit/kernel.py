@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.stateful import Answer, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import Answer, Fresh, Held, Orders, Stepped
 from penstock.operators.limit.operator import Limit
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
@@ -48,7 +48,7 @@ class LimitKernel:
         """Of what arrives together, no more than the first n can be among the first n."""
         return rows.slice(0, self.count)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Let through what there is room for."""
         rows = fresh[0] if fresh[0] is not None else self.schema.arrow.empty_table()
         before = sum(pc.sum(run.rows[TAKEN]).as_py() or 0 for run in held[0])
@@ -57,7 +57,7 @@ class LimitKernel:
         over = any(not p.restricted for p in orders.release[0])
         changed = taken != before
         full = changed and taken == self.count and self.talks
-        return Step(
+        return Stepped(
             output=output,
             dropped=tuple(run.name for run in held[0]) if changed or over else (),
             added=(Fresh(0, pa.table({TAKEN: pa.array([taken], pa.int64())})),) if changed and not over else (),

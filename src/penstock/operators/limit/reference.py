@@ -7,10 +7,10 @@ from typing import Any
 
 from penstock.operators.limit import operator
 from penstock.pattern.pattern import Pattern
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 
 
-class Limit:
+class LimitReference:
     """The first events, and behind the last of them the end."""
 
     def __init__(self, declared: operator.Limit) -> None:
@@ -29,11 +29,11 @@ class Limit:
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         if self.over:
             return []
-        return [Punctuate(pattern)] if pattern.restricted else self._end()
+        return [Assertion(pattern)] if pattern.restricted else self._end()
 
     def _end(self) -> list[Item]:
         self.over = True
-        return [Punctuate(Pattern.all(self.declared.schema))]
+        return [Assertion(Pattern.all(self.declared.schema))]
 
     def state(self) -> list[Any]:
         """No event is held; the count is all there is."""

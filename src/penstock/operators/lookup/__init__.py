@@ -6,14 +6,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.lookup.operator import TableJoin
-from penstock.plan.spec import Carried, Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
+from penstock.plan.spec import (
+    Carried,
+    Fact,
+    Lineage,
+    Measurements,
+    Retraction,
+    Spec,
+    Surroundings,
+    Told,
+    Traits,
+    found_in,
+)
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -64,7 +75,7 @@ class LookupSpec(Spec[TableJoin]):
 
         return passing(operator, below[0])
 
-    def bound(self, operator: TableJoin, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: TableJoin, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.bounding import passing_rates
         from penstock.contract.size import Bound
 
@@ -88,7 +99,7 @@ class LookupSpec(Spec[TableJoin]):
     def reference(self, operator: TableJoin, around: Surroundings) -> Running:
         from penstock.operators.lookup import reference
 
-        return reference.TableJoin(operator, around.tables.get(operator.table.name, ()))
+        return reference.TableJoinReference(operator, around.tables.get(operator.table.name, ()))
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 from penstock.errors import UserError
 from penstock.operators.lookup import operator as algebra
 from penstock.pattern.pattern import Pattern
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import to_tick
 from penstock.reference.summary import identity
 
 
-class TableJoin:
+class TableJoinReference:
     """An event with each row of its key; of a versioned table, with the one of greatest version that holds at its time.
 
     Rows of the table come and go, so nothing is promised about them; every result carries its event, so what is
@@ -67,7 +67,7 @@ class TableJoin:
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         same = {name: name for name in pattern.restricted}
-        return [Punctuate(pattern.onto(self.declared.schema, same))]
+        return [Assertion(pattern.onto(self.declared.schema, same))]
 
     def state(self) -> list[Any]:
         return []

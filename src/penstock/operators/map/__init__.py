@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.map.operator import Map
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -65,7 +65,7 @@ class MapSpec(Spec[Map]):
 
         return judge_map(operator, below[0])
 
-    def bound(self, operator: Map, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Map, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.size import Bound
         from penstock.operators.map.contract import mapped_rates
 
@@ -83,7 +83,7 @@ class MapSpec(Spec[Map]):
         return ()
 
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Map")
+    reference = made_in("reference", "MapReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         names = below.schema.names

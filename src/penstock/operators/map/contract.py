@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from penstock.contract.bounding import renamed
 from penstock.contract.flow import Flow, Verdict, behind
-from penstock.contract.rates import Pace
+from penstock.contract.rates import Rates
 from penstock.operators.map.operator import Map
 
 
@@ -17,7 +17,7 @@ def judge_map(operator: Map, below: Flow) -> Verdict:
     return Verdict("none", "at once", behind(operator, below, kept, origins))
 
 
-def mapped_rates(operator: Map, below: Pace) -> Pace:
+def mapped_rates(operator: Map, below: Rates) -> Rates:
     """A function may make any number of rows, so what is known of what it keeps is all there is."""
     kept = {n: (n,) for n in operator.keeps if n in operator.schema}
     return replace(renamed(below, operator, kept), rate=None, lacks="", unique=frozenset())

@@ -10,10 +10,10 @@ import pyarrow as pa
 from penstock.errors import UserError
 from penstock.operators.map import operator
 from penstock.pattern.pattern import Pattern
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 
 
-class Map:
+class MapReference:
     """Calls the user's function with a table of one row; it may return any number of rows.
 
     Nothing is known of what the function does, so only punctuation on the attributes it keeps passes.
@@ -37,7 +37,7 @@ class Map:
         if not set(pattern.restricted) <= set(self.declared.keeps):
             return []
         restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
-        return [Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+        return [Assertion(Pattern.by_name(self.declared.schema, restrictions))]
 
     def state(self) -> list[Any]:
         return []

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import lineage_of, origins_in_words
 from penstock.operators.multijoin.operator import MultiJoin
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract.flow import Flow
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -62,7 +62,7 @@ class MultiJoinSpec(Spec[MultiJoin]):
     # --- contracts
     judge = found_in("contract", "judge_multijoin")
 
-    def bound(self, operator: MultiJoin, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: MultiJoin, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.multijoin.contract import bound_multijoin
 
         return bound_multijoin(operator, below, measured.epoch)
@@ -84,7 +84,7 @@ class MultiJoinSpec(Spec[MultiJoin]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "MultiJoin")
+    reference = made_in("reference", "MultiJoinReference")
 
     # --- tests
     example = found_in("example", "drawn")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.contract.flow import Flow, Verdict
-from penstock.contract.rates import Pace
+from penstock.contract.rates import Rates
 from penstock.contract.size import Bound
 from penstock.operators.join.bound import bound_sides, pace_behind
 from penstock.operators.join.contract import judge_sides
@@ -18,7 +18,7 @@ def judge_multijoin(operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
     return judge_sides(operator, below)
 
 
-def bound_multijoin(operator: MultiJoin, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, Pace]:
+def bound_multijoin(operator: MultiJoin, below: Sequence[Rates], epoch: int | None) -> tuple[Bound, Rates]:
     """All inputs together; results appear at once."""
     bound, stays = bound_sides(operator, below, epoch)
     return replace(bound, delay=0), pace_behind(operator, below, stays)

@@ -22,7 +22,7 @@ from penstock.kernels.index import (
     Mask,
     Positions,
     Rule,
-    Run,
+    SortedRun,
     Ticks,
     build,
     distinct,
@@ -34,7 +34,7 @@ from penstock.kernels.index import (
     within,
 )
 from penstock.kernels.release import Selection, answer, cut, part_of, tidy
-from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.pattern.pattern import Pattern
 
@@ -109,14 +109,14 @@ class MultiJoinKernel:
         held: Sequence[Sequence[Held]],
         orders: Orders,
         order: Sequence[Sequence[int]] | None = None,
-    ) -> Step:
+    ) -> Stepped:
         """Combine what arrived with what is stored and with itself, then let go of what the orders name.
 
         `order[i]` lists the other inputs as new rows of input i should ask them; by default as a sample suggests.
         """
         counts = dict.fromkeys(("matched", "stored", "released", "passed", "dropped"), 0)
         sides = [
-            _Side([Run.of(h, self.times[i]) for h in held[i]], self._arrived(i, fresh[i]), self.times[i])
+            _Side([SortedRun.of(h, self.times[i]) for h in held[i]], self._arrived(i, fresh[i]), self.times[i])
             for i in self.ports
         ]
         output: list[pa.Table] = []
@@ -141,15 +141,15 @@ class MultiJoinKernel:
             added += tidied.added
         results = pa.concat_tables(output) if output else self.output_schema.empty_table()
         said = tuple(answers) if orders.ask else ()
-        return Step(results, tuple(dropped), tuple(marked), tuple(added), said, counts)
+        return Stepped(results, tuple(dropped), tuple(marked), tuple(added), said, counts)
 
-    def _arrived(self, port: int, table: pa.Table | None) -> Run:
+    def _arrived(self, port: int, table: pa.Table | None) -> SortedRun:
         """The new rows; without a key, or a time where it matters, a row belongs to nothing."""
         keys, time = self.join.keys[port], self.times[port]
         rows, _ = sift(table, self._schemas[port], keys if time is None else (*keys, time))
-        return Run(build(rows, keys, time), time)
+        return SortedRun(build(rows, keys, time), time)
 
-    def _sources(self, i: int, j: int, sides: Sequence[_Side]) -> list[tuple[int, Run]]:
+    def _sources(self, i: int, j: int, sides: Sequence[_Side]) -> list[tuple[int, SortedRun]]:
         """The runs of input j that new rows of input i are to meet, with the number of their first row."""
         runs = list(zip(sides[j].starts.tolist(), sides[j].runs))
         return [(start, run) for start, run in (runs if j < i else runs[:-1]) if len(run)]
@@ -228,7 +228,9 @@ class MultiJoinKernel:
             arrays.append(pc.coalesce(*parts) if len(parts) > 1 and parts[0].null_count else parts[0])
         return pa.Table.from_arrays(arrays, schema=self.output_schema)
 
-    def _release(self, port: int, runs: Sequence[Run], orders: Orders, counts: dict[str, int]) -> Sequence[Run]:
+    def _release(
+        self, port: int, runs: Sequence[SortedRun], orders: Orders, counts: dict[str, int]
+    ) -> Sequence[SortedRun]:
         selection = self._selection(port, orders.release[port])
         for run in runs if selection else ():
             if (gone := selection.find(run)) is not None:
@@ -238,7 +240,7 @@ class MultiJoinKernel:
                     run.mark(DEAD, gone)
         return runs
 
-    def _kept(self, port: int, run: Run, met: Mask, orders: Orders, counts: dict[str, int]) -> list[Run]:
+    def _kept(self, port: int, run: SortedRun, met: Mask, orders: Orders, counts: dict[str, int]) -> list[SortedRun]:
         """The new rows to be stored, without those that nobody will ask for."""
         passing = self._selection(port, orders.settled[port].patterns).find(run)
         kept = run
@@ -265,7 +267,7 @@ class MultiJoinKernel:
 class _Side:
     """The rows of one input, stored and new, numbered through."""
 
-    def __init__(self, stored: list[Run], new: Run, time: str | None) -> None:
+    def __init__(self, stored: list[SortedRun], new: SortedRun, time: str | None) -> None:
         self.stored, self.new, self.time = stored, new, time
         self.runs = [*stored, new]
         self.starts: Positions = np.cumsum([0, *map(len, self.runs)])
@@ -279,7 +281,7 @@ class _Side:
         """Note which new rows are part of a result."""
         self.met[refs[refs >= self._first_new] - self._first_new] = True
 
-    def _placed(self, refs: Positions) -> Iterator[tuple[Run, Positions, Positions]]:
+    def _placed(self, refs: Positions) -> Iterator[tuple[SortedRun, Positions, Positions]]:
         """Per run that is referred to: the run, where in the references, and where in the run."""
         which = np.searchsorted(self.starts, refs, side="right") - 1
         for number in np.flatnonzero(np.bincount(which, minlength=len(self.runs))):

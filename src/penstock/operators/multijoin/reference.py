@@ -17,7 +17,7 @@ from penstock.reference.promises import Promises, Value, Wanted
 from penstock.reference.summary import identity
 
 
-class MultiJoin:
+class MultiJoinReference:
     """Inner join of several inputs on one key, each with its own window of time.
 
     Two events belong together if their keys are equal and the later comes within the window of the earlier. A result

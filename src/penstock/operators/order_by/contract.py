@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.contract import bounding
 from penstock.contract.flow import Flow, Tags, Verdict, behind, least
 from penstock.contract.keeping import assumed_of, waiting_for
-from penstock.contract.rates import Pace
+from penstock.contract.rates import Rates
 from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.order_by.operator import OrderBy
 
@@ -51,7 +51,7 @@ def judge_order(operator: OrderBy, below: Flow) -> Verdict:
     return Verdict("unbounded", "held back", flow, why, needs, useful=useful)
 
 
-def bound_order(operator: OrderBy, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+def bound_order(operator: OrderBy, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
     """Events that an earlier one may still precede.
 
     >>> import penstock as ps

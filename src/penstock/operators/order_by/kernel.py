@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from penstock.kernels.fold import is_tickable, matching, ticks
 from penstock.kernels.index import Positions
-from penstock.kernels.stateful import DEAD, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Fresh, Held, Orders, Stepped
 from penstock.operators.distinct.kernel import MOST_RUNS, Piece, counted, span_of, tier
 from penstock.operators.order_by.operator import OrderBy
 from penstock.pattern.pattern import Pattern
@@ -56,13 +56,13 @@ class OrderKernel:
         self.spread: tuple[tuple[str, ...], ...] = ((),)
         self.needed: tuple[tuple[str, ...] | None, ...] = (None,)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """What can leave, in order."""
         rows = fresh[0] if fresh[0] is not None else self.schema.arrow.empty_table()
         rows = rows.select(self.schema.names)
         return self._exact(rows, held[0], orders) if self.slack is None else self._approximate(rows, held[0], orders)
 
-    def _exact(self, rows: pa.Table, held: Sequence[Held], orders: Orders) -> Step:
+    def _exact(self, rows: pa.Table, held: Sequence[Held], orders: Orders) -> Stepped:
         release = orders.release[0]
         arrived = max((run.group for run in held), default=0)
         leaving: list[pa.Table] = []
@@ -104,7 +104,7 @@ class OrderKernel:
         output = self._merged(leaving) if leaving else None
         asked = orders.ask[0] if orders.ask else ()
         kept = [p.rows.slice(gone.get(p.name or "", 0)) for p in staying]
-        return Step(
+        return Stepped(
             output=self.schema.arrow.empty_table() if output is None else output.select(self.schema.names),
             dropped=tuple(dropped),
             marked=tuple(marked),
@@ -120,20 +120,20 @@ class OrderKernel:
             return table
         return table.take(pa.array(sorting(table, (*self.by, (SEQ, False))))).combine_chunks()
 
-    def _approximate(self, rows: pa.Table, held: Sequence[Held], orders: Orders) -> Step:
+    def _approximate(self, rows: pa.Table, held: Sequence[Held], orders: Orders) -> Stepped:
         assert self.slack is not None
         ended = any(not p.restricted for p in orders.release[0])
         buffer = [run.rows for run in held]
         asked = orders.ask[0] if orders.ask else ()
         if not rows.num_rows and not ended:
             kept = counted(buffer if asked else (), asked, self.time)
-            return Step(output=self.schema.arrow.empty_table(), answers=(kept,))
+            return Stepped(output=self.schema.arrow.empty_table(), answers=(kept,))
         table = pa.concat_tables([*buffer, rows]).combine_chunks()
         leaving, waiting = bsort(sorting(table, self.by), self.slack)
         if ended:
             leaving, waiting = np.concatenate([leaving, waiting]), waiting[:0]
         rest = table.take(pa.array(np.sort(waiting))).combine_chunks()
-        return Step(
+        return Stepped(
             output=table.take(pa.array(leaving)),
             dropped=tuple(run.name for run in held),
             added=(Fresh(0, rest, 0, *span_of(rest, self.time)),) if rest.num_rows else (),

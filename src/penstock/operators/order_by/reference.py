@@ -12,7 +12,7 @@ from penstock.operators.order_by import operator
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range, Restriction, at_most, between, greater, less
 from penstock.reference.domain import domains
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises, Value, Wanted, widest
 from penstock.reference.summary import sort_key
 
@@ -30,7 +30,7 @@ class _Descending:
         return isinstance(other, _Descending) and self.key == other.key
 
 
-class OrderBy:
+class OrderByReference:
     """Events in order; NaN and then null last, ascending and descending; equal ones in order of arrival.
 
     An event leaves when no event that belongs before it or beside it can still come, and a punctuation when no event
@@ -58,7 +58,7 @@ class OrderBy:
             if pattern.restricted:
                 return []
             out, self.held = [*self.held], []
-            return [*out, Punctuate(pattern)]
+            return [*out, Assertion(pattern)]
         self.waiting += self.promised.add(pattern)
         while self.held and not any(self.promised.could_come(w) for w in self._not_after(self.held[0])):
             out.append(self.held.pop(0))
@@ -78,7 +78,7 @@ class OrderBy:
     def _pass_on(self) -> list[Item]:
         free = [p for p in self.waiting if not any(p.matches_row(event.row) for event in self.held)]
         self.waiting = [p for p in self.waiting if p not in free]
-        return [Punctuate(p) for p in widest(free)]
+        return [Assertion(p) for p in widest(free)]
 
     def _not_after(self, event: Event) -> Iterator[Wanted]:
         """What an event looks like that does not belong behind this one: in terms of one attribute after the other."""

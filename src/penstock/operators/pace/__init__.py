@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.pace.operator import Pace
 from penstock.operators.union.operator import alike, of_any
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Surroundings, Told, Traits, found_in
 
 if TYPE_CHECKING:
     import random
@@ -59,7 +59,7 @@ class PaceSpec(Spec[Pace]):
     # --- contracts
     judge = found_in("contract", "judge_pace")
 
-    def bound(self, operator: Pace, below: Sequence[rates.Pace], measured: Measured) -> tuple[Bound, rates.Pace]:
+    def bound(self, operator: Pace, below: Sequence[rates.Rates], measured: Measurements) -> tuple[Bound, rates.Rates]:
         from penstock.contract.size import Bound
         from penstock.operators.pace.contract import paced
 
@@ -95,7 +95,7 @@ class PaceSpec(Spec[Pace]):
     def reference(self, operator: Pace, around: Surroundings) -> Running:
         from penstock.operators.pace import reference
 
-        return reference.Pace(operator, around.node_id)
+        return reference.PaceReference(operator, around.node_id)
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from penstock.contract import rates
 from penstock.contract.flow import Flow, Tags, Verdict, least, none_null
-from penstock.contract.rates import BEHIND, Term, Untold, soonest, step_of
+from penstock.contract.rates import BEHIND, Delay, Untold, soonest, step_of
 from penstock.operators.pace.operator import Pace
 from penstock.operators.source.operator import Source
 from penstock.operators.union.contract import judge_union, united
@@ -27,22 +27,22 @@ def judge_pace(operator: Pace, below: Sequence[Flow]) -> Verdict:
     return Verdict("constant", "at once", flow, (f"remembers how far `{operator.on}` has got",))
 
 
-def paced(operator: Pace, below: Sequence[rates.Pace]) -> rates.Pace:
+def paced(operator: Pace, below: Sequence[rates.Rates]) -> rates.Rates:
     """As a union; and what is more than the bound behind the latest of any input is over by its own account.
 
     How far the latest can be behind the clock is as of the input that is least behind.
     """
     union = united(operator, below)
     own: Tags = frozenset({(operator.on, "+")})
-    term = Term(None, Untold(f"how `{operator.on}` of what is paced goes with time cannot be told"))
+    term = Delay(None, Untold(f"how `{operator.on}` of what is paced goes with time cannot be told"))
     if union.clock is not None and operator.on in union.moment and all(map(comes_as_read, operator.inputs)):
         known_rates = [(i, p.rate.rate) for i, p in zip(operator.inputs, below, strict=True) if p.rate is not None]
         behind = [max(math.ceil(BEHIND / rate), *_lags(i), 0) for i, rate in known_rates if rate]
         if behind:
             step = step_of(operator.schema.type_of(operator.on))
-            term = Term(operator.bound * step + min(behind))
+            term = Delay(operator.bound * step + min(behind))
         else:
-            term = Term(None, union.lacks)
+            term = Delay(None, union.lacks)
     known = union.terms.get(own)
     best = term if known is None else soonest({own: known, frozenset(): term})
     return replace(union, terms={**union.terms, own: term if best is None else best})

@@ -13,17 +13,17 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from penstock.operators.pace import operator
-from penstock.operators.union.reference import Union
+from penstock.operators.union.reference import UnionReference
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import less
 from penstock.pattern.schema import Schema
 from penstock.reference.dead_letter import DeadLetter
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
 
 
-class Pace(Union):
+class PaceReference(UnionReference):
     """Passes events at once, unless they are older than the latest of earlier epochs by more than the bound.
 
     Its state is that of a union; how far time has got is one number, and stays.
@@ -79,7 +79,7 @@ class Pace(Union):
         if any(known.contains(own) for known in self.agreement.agreed):
             return []
         self.agreement.agreed.append(own)
-        return [Punctuate(own)]
+        return [Assertion(own)]
 
     def _older(self, schema: Schema, tick: int) -> Pattern:
         moment = from_tick(tick, schema.type_of(self.declared.on))

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.process.operator import Process
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
 
@@ -56,7 +56,7 @@ class ProcessSpec(Spec[Process]):
 
         return judge_process(operator, below[0])
 
-    def bound(self, operator: Process, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Process, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.process.contract import bound_process
 
         return bound_process(operator, below[0], measured.epoch)
@@ -75,7 +75,7 @@ class ProcessSpec(Spec[Process]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Process")
+    reference = made_in("reference", "ProcessReference")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

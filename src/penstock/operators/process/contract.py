@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from penstock.contract.bounding import PARTS, least, owner, renamed, sized
 from penstock.contract.flow import Flow, Verdict, behind
-from penstock.contract.rates import Pace, soonest
+from penstock.contract.rates import Rates, soonest
 from penstock.contract.size import HASH, Bound, widths
 from penstock.errors import counted
 from penstock.operators.aggregate.contract import judge_leaving, on_attributes
@@ -28,7 +28,7 @@ def judge_process(operator: Process, below: Flow) -> Verdict:
     return replace(judge_leaving("keys", by, below, closing, flow), output="at once")
 
 
-def bound_process(operator: Process, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+def bound_process(operator: Process, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
     """As many rows as keys occur together, or at most one for each event since the first key that is not over.
 
     >>> import penstock as ps

@@ -19,7 +19,7 @@ from penstock.errors import UserError
 from penstock.kernels.fold import matching
 from penstock.kernels.hash import hash_keys
 from penstock.kernels.index import HASH, Mask, build, order_of, probe, whole
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.distinct.kernel import Piece, alike, by_hash, equal_rows, first_of_each, flags, tidied
 from penstock.operators.map.kernel import as_declared
 from penstock.operators.process.operator import Process
@@ -53,7 +53,7 @@ class ProcessKernel:
         self.spread: tuple[tuple[str, ...], ...] = (operator.by,)
         self.needed: tuple[tuple[str, ...] | None, ...] = (None,)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """The results of the function; state as it says, without the keys that are over."""
         pieces = [Piece.of(run) for run in held[0]]
         results: list[pa.Table] = [self.operator.schema.arrow.empty_table()]
@@ -73,7 +73,7 @@ class ProcessKernel:
                 made, _ = self._call(self.schema.arrow.empty_table(), state, over, over)
                 results.append(made)
         dropped, marked, added, _ = tidied(pieces, 0, by_hash, lambda table: (None, None))
-        return Step(pa.concat_tables(results), dropped, marked, added, counts={"ended": ended})
+        return Stepped(pa.concat_tables(results), dropped, marked, added, counts={"ended": ended})
 
     def _keys_of(self, events: pa.Table) -> pa.Table:
         """The keys of events, each once, in order of arrival."""

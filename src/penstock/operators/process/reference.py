@@ -13,11 +13,11 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.reference.domain import domains
 from penstock.reference.grouping import group_key
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises
 
 
-class Process:
+class ProcessReference:
     """Calls the user's function with one event and the state of its key; with a key that is over, and no event.
 
     A punctuation that restricts nothing but the key says that keys are over. Behind their last results it passes, if
@@ -53,7 +53,7 @@ class Process:
                 del self.keys[key]
         if set(pattern.restricted) <= set(self.declared.kept):
             restrictions = {name: pattern[name] for name in pattern.restricted}
-            out.append(Punctuate(Pattern.by_name(self.declared.schema, restrictions)))
+            out.append(Assertion(Pattern.by_name(self.declared.schema, restrictions)))
         return out
 
     def state(self) -> list[Any]:

@@ -6,13 +6,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.project.operator import Project
-from penstock.plan.spec import Carried, Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
+from penstock.plan.spec import (
+    Carried,
+    Fact,
+    Lineage,
+    Measurements,
+    Retraction,
+    Spec,
+    Surroundings,
+    Told,
+    Traits,
+    found_in,
+)
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -61,7 +72,7 @@ class ProjectSpec(Spec[Project]):
 
         return judge_project(operator, below[0])
 
-    def bound(self, operator: Project, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Project, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.bounding import renamed
         from penstock.contract.size import Bound
 
@@ -83,7 +94,7 @@ class ProjectSpec(Spec[Project]):
     def reference(self, operator: Project, around: Surroundings) -> Running:
         from penstock.operators.project import reference
 
-        return reference.Project(operator, around.looked_at)
+        return reference.ProjectReference(operator, around.looked_at)
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         from pyarrow.types import is_integer

@@ -9,13 +9,13 @@ from typing import Any
 from penstock.operators.project import operator as project_operator
 from penstock.pattern.pattern import Pattern
 from penstock.reference.domain import domains
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises
 from penstock.sql import carried as sql_carried
 from penstock.sql.expression import Expression, evaluate_row
 
 
-class Project:
+class ProjectReference:
     """One output attribute per (name, expression).
 
     A punctuation passes when every attribute it restricts is still there, under whatever name. If one of them is gone,
@@ -49,7 +49,7 @@ class Project:
         # Two carriers of one attribute are always equal: restricting either says the same, but an aggregate may
         # group by one of them only, so each choice of carriers is a punctuation of its own.
         return [
-            Punctuate(pattern.onto(self.declared.schema, dict(zip(pattern.restricted, names))))
+            Assertion(pattern.onto(self.declared.schema, dict(zip(pattern.restricted, names))))
             for names in product(*carriers)
         ]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import PADDED, join_definition, lineage_of
 from penstock.operators.rows_join.operator import RowsJoin
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract.flow import Flow
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
 
@@ -56,7 +56,7 @@ class RowsJoinSpec(Spec[RowsJoin]):
     # --- contracts
     judge = found_in("contract", "judge_rows_join")
 
-    def bound(self, operator: RowsJoin, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: RowsJoin, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.rows_join.contract import bound_rows_join
 
         return bound_rows_join(operator, below, measured.epoch)
@@ -77,7 +77,7 @@ class RowsJoinSpec(Spec[RowsJoin]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "RowsJoin")
+    reference = made_in("reference", "RowsJoinReference")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.contract.bounding import owner
 from penstock.contract.flow import Flow, Tags, Verdict, also_ends
-from penstock.contract.rates import Pace, Term
+from penstock.contract.rates import Delay, Rates
 from penstock.contract.report import Output, State
 from penstock.contract.size import HASH, Bound, widths
 from penstock.errors import counted
@@ -101,9 +101,9 @@ def _over(operator: RowsJoin, below: Sequence[Flow]) -> tuple[str, frozenset[str
     return None
 
 
-def bound_rows_join(operator: RowsJoin, below: Sequence[Pace], epoch: int | None) -> tuple[Bound, Pace]:
+def bound_rows_join(operator: RowsJoin, below: Sequence[Rates], epoch: int | None) -> tuple[Bound, Rates]:
     """Rows that wait for their place until both times have passed, and the last n of each key."""
-    terms = [p.on([t]).get(frozenset({(t, "+")}), Term(None)) for p, t in zip(below, operator.times, strict=True)]
+    terms = [p.on([t]).get(frozenset({(t, "+")}), Delay(None)) for p, t in zip(below, operator.times, strict=True)]
     known = [t.ticks for t in terms if t.ticks is not None]
     slowest = max(known) if len(known) == 2 else None
     rows: int | None = 0

@@ -36,7 +36,7 @@ from penstock.kernels.failing import Failed, ask
 from penstock.kernels.fold import tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys, is_exact
 from penstock.kernels.index import HASH, Mask, Positions, expand, order_of, pick, probe, whole
-from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Stepped
 from penstock.operators.distinct.kernel import Piece, alike, by_hash, counted, flags, ranks, span_of, tidied
 from penstock.operators.join.impatience import wishes
 from penstock.operators.join.pair import pair_schema
@@ -97,7 +97,7 @@ class RowsJoinKernel:
         """The residual predicate fails on pairs."""
         return pair_schema(self.join)
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Let what is complete take its place and find its partners, then let go of what has no use."""
         output: list[pa.Table] = []
         counts = dict.fromkeys(("matched", "stored", "released"), 0)
@@ -130,7 +130,7 @@ class RowsJoinKernel:
             asked = orders.ask[port] if orders.ask else ()
             answers.append(counted([p.live for p in kept] if asked else (), asked, time))
         empty = self.join.schema.arrow.empty_table()
-        return Step(
+        return Stepped(
             output=pa.concat_tables(output) if output else empty,
             dropped=tuple(dropped),
             marked=tuple(marked),

@@ -23,7 +23,7 @@ from penstock.reference.summary import sort_key
 Key = tuple[Any, ...]
 
 
-class RowsJoin:
+class RowsJoinReference:
     """First events wait for their turn, then, with their turn behind them, for partners.
 
     The turn of an event comes when neither input can bring one of the same key that is as old. Then it meets the last

@@ -23,7 +23,7 @@ class SelectSpec(ThinningSpec[Select]):
         return operator.predicate.sql
 
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Select")
+    reference = made_in("reference", "SelectReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         from pyarrow.types import is_integer

@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.operators.select import operator
 from penstock.pattern.pattern import Pattern
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.sql.expression import evaluate_row
 
 
-class Select:
+class SelectReference:
     """Keeps the events for which the predicate is true; false and null both drop.
 
     What holds of all events holds of some of them, so every punctuation passes.
@@ -24,7 +24,7 @@ class Select:
         return [event] if evaluate_row(self.declared.predicate, event.row) is True else []
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        return [Punctuate(pattern)]
+        return [Assertion(pattern)]
 
     def state(self) -> list[Any]:
         return []

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.plan.operator import Operator
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, same
 
 if TYPE_CHECKING:
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -68,7 +68,7 @@ class ThinningSpec(Spec[O]):
 
         return passing(operator, below[0])
 
-    def bound(self, operator: O, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: O, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.bounding import passing_rates
         from penstock.contract.size import Bound
 

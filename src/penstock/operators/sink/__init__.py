@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.sink.operator import Sink
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Surroundings, Told, Traits, found_in, same
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -57,7 +57,7 @@ class SinkSpec(Spec[Sink]):
 
         return passing(operator, below[0])
 
-    def bound(self, operator: Sink, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Sink, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.bounding import passing_rates
         from penstock.contract.size import Bound
 
@@ -80,9 +80,9 @@ class SinkSpec(Spec[Sink]):
     step = found_in("step", "step_of")
 
     def reference(self, operator: Sink, around: Surroundings) -> Running:
-        from penstock.operators.sink.reference import Passing
+        from penstock.operators.sink.reference import SinkReference
 
-        return Passing()
+        return SinkReference()
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         return None  # Nothing stands on a sink: whoever runs a plan ends it with one.

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.source.operator import Source
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Surroundings, Told, Traits, found_in
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Surroundings, Told, Traits, found_in
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -62,7 +62,7 @@ class SourceSpec(Spec[Source]):
 
         return judge_source(operator)
 
-    def bound(self, operator: Source, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Source, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.size import Bound
         from penstock.operators.source.rates import pace_of
 
@@ -87,7 +87,7 @@ class SourceSpec(Spec[Source]):
     def reference(self, operator: Source, around: Surroundings) -> Running:
         from penstock.operators.source import reference
 
-        return reference.Source(operator, around.partitions)
+        return reference.SourceReference(operator, around.partitions)
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         return None  # It stands on nothing.

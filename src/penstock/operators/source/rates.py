@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from penstock.contract.flow import Tags
-from penstock.contract.rates import BEHIND, Arrivals, Pace, Term, Untold, soonest, step_of
+from penstock.contract.rates import BEHIND, Arrivals, Delay, Rates, Untold, soonest, step_of
 from penstock.contract.template import Template
 from penstock.operators.source.operator import Source
 from penstock.plan.domain import domains_behind
 from penstock.plan.promise import Adaptive, After, Declared, Disorder, Every, Expected, Once, WhenAll, WithinRows
 
 
-def pace_of(source: Source, alone: bool, measured: float | None = None) -> Pace:
+def pace_of(source: Source, alone: bool, measured: float | None = None) -> Rates:
     """What a source's expectations and promises tell. Alone in its query, it sets the clock and cannot be behind.
 
     `measured` is a rate in events a tick, which counts for more than a declared one.
@@ -34,7 +34,7 @@ def pace_of(source: Source, alone: bool, measured: float | None = None) -> Pace:
     step = 1 if t is None else step_of(t)
     rate = measured if measured is not None else None if expected.rate is None else expected.rate / step
     finite = domains_behind(source, ())
-    return Pace(
+    return Rates(
         schema,
         None if t is None else "unit" if pa.types.is_integer(t) else "us",
         None if rate is None else Arrivals.at(rate, step),
@@ -50,8 +50,8 @@ def pace_of(source: Source, alone: bool, measured: float | None = None) -> Pace:
 
 def _terms(
     source: Source, expected: Expected, attribute: str | None, step: int, rate: float | None, alone: bool
-) -> dict[Tags, Term]:
-    found: dict[Tags, Term] = {}
+) -> dict[Tags, Delay]:
+    found: dict[Tags, Delay] = {}
     lives = {k: t * step for k, t in expected.lifetimes}
     behind = expected.lag * step if expected.lag is not None else 0
     if expected.lag is None and not alone and rate:
@@ -62,7 +62,7 @@ def _terms(
         if name != attribute:
             slack, lacks = None, _timeless(name, source, attribute)
         ticks = None if slack is None else slack + periods.get(name, 0) * step + behind
-        _add(found, frozenset({(name, "+")}), Term(ticks, lacks if ticks is None else ""))
+        _add(found, frozenset({(name, "+")}), Delay(ticks, lacks if ticks is None else ""))
 
     said = f"{source.name}.expect(lag=…)"
     for promise in source.promises:
@@ -80,7 +80,7 @@ def _terms(
                 own = isinstance(promise, Once) and promise.key not in lives
                 ticks = 0 if own else lives.get(promise.key)
                 lacks = "" if ticks is not None else _lifetime(source, promise.key)
-                _add(found, frozenset({(promise.key, "#")}), Term(ticks, lacks, own))
+                _add(found, frozenset({(promise.key, "#")}), Delay(ticks, lacks, own))
             case Declared():
                 for template in promise.templates:
                     term = _declared(source, template, attribute, lives, expected.lag, behind)
@@ -97,16 +97,16 @@ def _declared(
     lives: Mapping[str, int],
     lag: int | None,
     behind: int,
-) -> Term:
+) -> Delay:
     """When punctuation of a declared template comes: time by the lag, also where it is told for each key; keys by their
     lifetime."""
     rising = [n for n, c in template if c == "+"]
     if attribute in rising and len(rising) == 1:
-        return Term(None, f"{source.name}.expect(lag=…)") if lag is None else Term(behind)
+        return Delay(None, f"{source.name}.expect(lag=…)") if lag is None else Delay(behind)
     if rising:
-        return Term(None, _timeless(rising[0], source, attribute))
+        return Delay(None, _timeless(rising[0], source, attribute))
     missing = next((n for n, _ in template if n not in lives), None)
-    return Term(None, _lifetime(source, missing)) if missing is not None else Term(max(lives[n] for n, _ in template))
+    return Delay(None, _lifetime(source, missing)) if missing is not None else Delay(max(lives[n] for n, _ in template))
 
 
 def _timeless(name: str, source: Source, attribute: str | None) -> str:
@@ -120,7 +120,7 @@ def _lifetime(source: Source, key: str) -> str:
     return f"{source.name}.expect(lifetime={{'{key}': …}})"
 
 
-def _add(found: dict[Tags, Term], tags: Tags, term: Term) -> None:
+def _add(found: dict[Tags, Delay], tags: Tags, term: Delay) -> None:
     """Of two terms of one template, the sooner holds."""
     best = soonest({frozenset({("", "+")}): found[tags], tags: term}) if tags in found else term
     found[tags] = term if best is None else best

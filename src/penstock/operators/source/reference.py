@@ -22,10 +22,10 @@ from penstock.operators.source.reference_promises import (
 from penstock.pattern.pattern import Pattern
 from penstock.plan import promise as declaration
 from penstock.reference.dead_letter import DeadLetter
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 
 
-class Source:
+class SourceReference:
     """Events from outside, checked one by one; `on_punctuation` takes a punctuation found in the stream."""
 
     def __init__(self, declared: Declared, partitions: Sequence[Hashable] = (0,)) -> None:
@@ -121,13 +121,13 @@ class Source:
             for pattern in kept.assertions():
                 if not any(known.contains(pattern) for known in self.asserted):
                     self.asserted = [p for p in self.asserted if not pattern.contains(p)] + [pattern]
-                    new.append(Punctuate(pattern))
+                    new.append(Assertion(pattern))
         return new
 
     def end(self) -> list[Item]:
         """Assert that nothing follows."""
         self.in_band.given = {p: [Pattern.all(self.declared.schema)] for p in self.partitions}
-        return [*self.punctuate(), Punctuate(Pattern.all(self.declared.schema))]
+        return [*self.punctuate(), Assertion(Pattern.all(self.declared.schema))]
 
     def state(self) -> list[Any]:
         return []

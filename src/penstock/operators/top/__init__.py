@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.top.operator import Top
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
 
@@ -61,7 +61,7 @@ class TopSpec(Spec[Top]):
 
         return judge_top(operator, below[0])
 
-    def bound(self, operator: Top, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Top, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.top.contract import bound_top
 
         return bound_top(operator, below[0], measured.epoch)
@@ -82,7 +82,7 @@ class TopSpec(Spec[Top]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Top")
+    reference = made_in("reference", "TopReference")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from penstock.contract import bounding
 from penstock.contract.bounding import owner, times
 from penstock.contract.flow import Flow, Verdict, ordered
-from penstock.contract.rates import DAY, Pace, soonest
+from penstock.contract.rates import DAY, Rates, soonest
 from penstock.contract.report import State
 from penstock.contract.size import HASH, Bound, widths
 from penstock.errors import counted
@@ -48,7 +48,7 @@ def judge_top(operator: Top, below: Flow) -> Verdict:
     return Verdict(state, "held back", flow, (f"{rows}, which never leave: {waits}",), needs, useful=useful)
 
 
-def bound_top(operator: Top, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+def bound_top(operator: Top, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
     """The best events of each group that is not complete, and never more than all events of these.
 
     >>> import penstock as ps

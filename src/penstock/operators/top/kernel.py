@@ -33,9 +33,9 @@ import pyarrow.compute as pc
 from penstock.kernels.duck import query
 from penstock.kernels.fold import frontier_of, is_tickable, matching, tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys
-from penstock.kernels.index import HASH, Mask, Positions, Run, distinct, expand, order_of, pick, ranges, whole
+from penstock.kernels.index import HASH, Mask, Positions, SortedRun, distinct, expand, order_of, pick, ranges, whole
 from penstock.kernels.release import Selection
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.distinct.kernel import Piece, alike, by_hash, span_of, tidied
 from penstock.operators.top.operator import Top
 from penstock.pattern.feedback import Feedback, Intent
@@ -88,7 +88,7 @@ class TopKernel:
         chosen, _ = best(rows, group, self.order, self.count)
         return rows if len(chosen) == rows.num_rows else rows.take(pa.array(chosen))
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Take in what is good enough, then give out the groups that are complete."""
         arrived = fresh[0] if fresh[0] is not None else self.schema.arrow.empty_table()
         pieces = [Piece.of(run) for run in held[0]]
@@ -110,7 +110,7 @@ class TopKernel:
         pieces += self._pieces(new, hashes)
         dropped, marked, added, _ = tidied(pieces, 0, by_hash, lambda table: span_of(table, self.closing))
         output = self._sorted(leaving)
-        return Step(
+        return Stepped(
             output=output,
             dropped=dropped,
             marked=marked,
@@ -226,7 +226,7 @@ class _Complete:
         size = piece.rows.num_rows
         if self.everything:
             return np.ones(size, dtype=bool)
-        found = self.others.find(Run(piece.rows, None)) if self.others is not None else None
+        found = self.others.find(SortedRun(piece.rows, None)) if self.others is not None else None
         if self.bound is None or piece.low is None or piece.high is None or piece.low >= self.bound:
             return found
         assert self.closing is not None

@@ -10,11 +10,11 @@ from penstock.operators.top import operator
 from penstock.pattern.pattern import Pattern
 from penstock.reference.domain import domains
 from penstock.reference.grouping import group_key
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises
 
 
-class Top:
+class TopReference:
     """As an aggregate: a punctuation that describes the grouping attributes closes the groups that it matches."""
 
     def __init__(self, declared: operator.Top) -> None:
@@ -35,7 +35,7 @@ class Top:
         if not set(pattern.restricted) <= set(self.declared.per):
             return []
         closed = [key for key, group in self.groups.items() if pattern.matches_row(group[0].row)]
-        return [*(event for key in closed for event in self.groups.pop(key)), Punctuate(pattern)]
+        return [*(event for key in closed for event in self.groups.pop(key)), Assertion(pattern)]
 
     def state(self) -> list[Any]:
         return [event for group in self.groups.values() for event in group]

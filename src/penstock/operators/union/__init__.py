@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.union.operator import Union, alike, of_any
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.contract.flow import Flow
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
 
@@ -54,7 +54,7 @@ class UnionSpec(Spec[Union]):
     # --- contracts
     judge = found_in("contract", "judge_union")
 
-    def bound(self, operator: Union, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Union, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.size import Bound
         from penstock.operators.union.contract import united
 
@@ -76,7 +76,7 @@ class UnionSpec(Spec[Union]):
 
     # --- running it
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Union")
+    reference = made_in("reference", "UnionReference")
 
     # --- tests
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

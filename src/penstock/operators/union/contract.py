@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.contract.flow import Aside, AttributeOrigin, Flow, Tags, Verdict, also_ends, asides_behind, met, none_null
-from penstock.contract.rates import Pace, Term
+from penstock.contract.rates import Delay, Rates
 from penstock.plan.domain import domains_behind
 from penstock.plan.operator import Operator
 
@@ -46,10 +46,10 @@ def _ending(tags: Tags, flow: Flow, others: Sequence[Flow]) -> frozenset[str] | 
     )
 
 
-def united(operator: Operator, below: Sequence[Pace]) -> Pace:
+def united(operator: Operator, below: Sequence[Rates]) -> Rates:
     """Events of all inputs; what all inputs have spoken of, so the latest of their terms."""
     clocks = {p.clock for p in below}
-    terms: dict[Tags, Term] = {}
+    terms: dict[Tags, Delay] = {}
     across = [p.on(p.schema.names, across=True) for p in below]
     for tags in set.intersection(*(set(t) for t in across)):
         found = [t[tags] for t in across]
@@ -59,7 +59,7 @@ def united(operator: Operator, below: Sequence[Pace]) -> Pace:
     known = [r for r in rates if r is not None]
     same = len(clocks) == 1
     counted = set.intersection(*(set(p.values) for p in below))
-    return Pace(
+    return Rates(
         operator.schema,
         clocks.pop() if same else None,
         sum(known[1:], known[0]) if same and len(known) == len(rates) else None,

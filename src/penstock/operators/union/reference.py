@@ -8,10 +8,10 @@ from typing import Any
 from penstock.pattern.pattern import Pattern
 from penstock.plan import operator
 from penstock.reference.agreement import Agreement
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 
 
-class Union:
+class UnionReference:
     """Passes events at once, and a punctuation when every input has given it."""
 
     def __init__(self, declared: operator.Operator) -> None:
@@ -23,7 +23,7 @@ class Union:
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         moved = pattern.onto(self.schema, {name: name for name in pattern.restricted})
-        return [Punctuate(p) for p in self.agreement.give(input, moved)]
+        return [Assertion(p) for p in self.agreement.give(input, moved)]
 
     def state(self) -> list[Any]:
         """Punctuations that wait for other inputs; events are never held."""

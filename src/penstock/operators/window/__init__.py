@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.window.operator import Bucket
-from penstock.plan.spec import Fact, Lineage, Measured, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
 
@@ -69,7 +69,7 @@ class WindowSpec(Spec[Bucket]):
 
         return judge_window(operator, below[0])
 
-    def bound(self, operator: Bucket, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: Bucket, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.size import Bound
         from penstock.operators.window.contract import labelled_rates
 
@@ -90,7 +90,7 @@ class WindowSpec(Spec[Bucket]):
         return ()
 
     step = found_in("step", "step_of")
-    reference = made_in("reference", "Bucket")
+    reference = made_in("reference", "BucketReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         """Windows of time: behind any others nothing but their aggregate may stand."""

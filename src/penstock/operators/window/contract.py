@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from penstock.contract.flow import Flow, Tags, Verdict, behind, goes_on, least
-from penstock.contract.rates import DAY, Pace, Term
+from penstock.contract.rates import DAY, Delay, Rates
 from penstock.operators.window.operator import Bucket
 from penstock.plan.domain import domains_behind
 from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow, Window
@@ -37,7 +37,7 @@ def _overlapping(window: Window) -> tuple[str, ...]:
     return (f"every event is in {many:,} windows, and counts in each",) if many >= _MANY else ()
 
 
-def labelled_rates(operator: Bucket, below: Pace) -> Pace:
+def labelled_rates(operator: Bucket, below: Rates) -> Rates:
     """Each event once for each of its windows; a window is over when time is, up to its end.
 
     Windows by count and from a landmark are put together by their aggregate: here an event stays one.
@@ -59,7 +59,7 @@ def labelled_rates(operator: Bucket, below: Pace) -> Pace:
     )
 
 
-def _labelled(pace: Pace, window: TimeWindow | LandmarkWindow, length: int) -> dict[Tags, Term]:
+def _labelled(pace: Rates, window: TimeWindow | LandmarkWindow, length: int) -> dict[Tags, Delay]:
     """The terms, and those of labels: the length of a window after time itself."""
     ticks = length * clock_ticks(window)
     terms = dict(pace.terms)

@@ -17,12 +17,12 @@ from penstock.pattern.restriction import Range, Restriction, at_most, between, v
 from penstock.plan.operator import Operator
 from penstock.plan.window import LandmarkWindow, TimeWindow
 from penstock.reference.grid import grid_of
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
 from penstock.reference.promises import widest
 
 
-class Bucket:
+class BucketReference:
     """One output event per window of the event, with the start of the window as its label.
 
     A punctuation passes as it is, with `*` for the label. Where it restricts the time, it also says which windows are
@@ -62,7 +62,7 @@ class Bucket:
                     labels = to_labels(complete, self.label_type)
                     beside = {a: others[a] for a in others.restricted}
                     found.append(Pattern.by_name(self.declared.schema, {self.window.label: labels, **beside}))
-        return [*map(Punctuate, widest(found)), Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+        return [*map(Assertion, widest(found)), Assertion(Pattern.by_name(self.declared.schema, restrictions))]
 
     def _overlaps(self, pattern: Pattern) -> list[Pattern]:
         """What a punctuation has in common with any of the others, the time left aside."""
