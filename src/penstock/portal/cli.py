@@ -78,8 +78,8 @@ def run(
     checkpoint: Annotated[
         str | None, typer.Option(help="Folder from which a later run goes on; beside the results, if those are files.")
     ] = None,
-    max_rows: Annotated[int | None, typer.Option(min=1, help="Most rows an epoch takes.")] = None,
-    max_bytes: Annotated[int | None, typer.Option(min=1, help="Most bytes an epoch takes.")] = None,
+    max_rows: Annotated[int | None, typer.Option(min=1, help="The most rows that one epoch reads.")] = None,
+    max_bytes: Annotated[int | None, typer.Option(min=1, help="The most bytes that one epoch reads.")] = None,
     buckets: Annotated[int | None, typer.Option(min=1, help="Parts of the state; fixed by the first run.")] = None,
     dead_letters: Annotated[str | None, typer.Option(help="Folder for events that were not let in.")] = None,
     changed_files: Annotated[
@@ -99,14 +99,14 @@ def run(
         ),
     ] = None,
     allow_unbounded: Annotated[
-        str | None, typer.Option(metavar="REASON", help="Run it although state grows for ever; say why that is fine.")
+        str | None, typer.Option(metavar="REASON", help="Run even if state grows for ever; say why that is fine.")
     ] = None,
     master: Master = None,
     packed: Annotated[str | None, typer.Option(help="Archive made by 'penstock pack', for workers.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a query until Ctrl-C, which finishes the epoch, or, with --trigger, until it has read what is there."""
+    """Run a query until Ctrl-C, which finishes the epoch under way; with --trigger, until the input has been read."""
     script = load(file)
     given = {
         "trigger": trigger,
@@ -160,7 +160,7 @@ def explain(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the plan of a query: operators, the punctuations that will flow, and on what the state of each leaves.
+    """Show the plan of a query: its operators, the punctuations that will flow, and what lets the state of each go.
 
     With --run, what its consumers and operators have told each other, where that stopped and why, and what it saved.
     """
@@ -204,15 +204,16 @@ def check(
     ] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Print only the declarations to add.")] = False,
     bounded: Annotated[
-        bool, typer.Option("--bounded", help="For runs that end by themselves (once, available_now).")
+        bool, typer.Option("--bounded", help="Check for runs that end by themselves (once, available_now).")
     ] = False,
     output_mode: Annotated[
-        str | None, typer.Option(help="With --spark: of DataFrames that the script does not start itself.")
+        str | None,
+        typer.Option(help="With --spark: the output mode of DataFrames that the script does not start itself."),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Does state stay bounded, does every result appear? Operator by operator; exit code 1 if not."""
+    """Check, operator by operator, that state stays bounded and every result appears; exit with 1 if not."""
     from penstock.portal.check import check_file, check_spark_script, show
 
     if spark and bounded:
@@ -237,9 +238,11 @@ def trace(
     file: File,
     rows: Annotated[int, typer.Option(help="Events taken from each source.")] = 20,
     ends: Annotated[
-        bool, typer.Option("--ends", help="Take the sample for the whole input: everything closes.")
+        bool, typer.Option("--ends", help="Treat these events as the whole input, so that everything closes.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="All that an operator holds, at each step.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show all that an operator holds at each step, not only what changed.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -257,7 +260,7 @@ def state(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the state of a query, running or not; nothing is changed."""
+    """Show the state of a query, running or not, without changing anything."""
     from penstock.portal.show_state import show
 
     show(checkpoint, query, as_json=as_json, quiet=quiet)
@@ -271,11 +274,14 @@ def feedback(
         str | None,
         typer.Argument(
             metavar="TEXT",
-            help="'not […]': ignored from now on; 'prefer […]': wanted first; 'now […]': wanted as they are. "
-            "Without: show what is in force.",
+            help="'not […]': ignored from now on; 'prefer […]': wanted first; 'now […]': wanted at once, complete or "
+            "not. Without TEXT: show what is in force.",
         ),
     ] = None,
-    to: Annotated[str | None, typer.Option(metavar="OPERATOR", help="It speaks of what leaves this operator.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="OPERATOR", help="The pattern is about what leaves this operator, not about the results."),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds to wait for the answer (60), or until it is taken up (10).")
     ] = None,
@@ -304,7 +310,7 @@ def pack(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Pack Penstock and what its tasks import for the workers of a cluster: run --packed takes it there."""
+    """Pack Penstock and what its tasks import into an archive for the workers of a cluster, for run --packed."""
     from penstock.engine.spark.pack import pack as write_archive
 
     path = write_archive(target, tuple(also or ()))
@@ -320,12 +326,12 @@ def pack(
 @complaining
 def doctor(
     checkpoint: Annotated[str, typer.Option(help="Folder in which checkpoints are to be kept.")] = ".",
-    deep: Annotated[bool, typer.Option("--deep", help="Start Spark and ask a worker, too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also start Spark and check a worker.")] = False,
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check what this machine has of what Penstock needs."""
+    """Check that this machine has what Penstock needs."""
     from penstock.engine.spark.doctor import checks
 
     found = checks(checkpoint, master=master, deep=deep or master is not None)

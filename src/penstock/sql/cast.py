@@ -75,7 +75,7 @@ def cast(term: Term, t: pa.DataType) -> Term:
     made = _cast(term, t)
     if isinstance(term.value, str) and fails(made):
         raise Unfit(
-            f"'{term.value}' is not of type {shown(t)}", "it would fail whenever it is asked for; try_cast gives null"
+            f"'{term.value}' is not of type {shown(t)}", "it would fail whenever it is computed; try_cast gives null"
         )
     return made
 
@@ -196,7 +196,9 @@ def _to_text(term: Term) -> Term:
     if is_decimal(s) and s.precision == s.scale:
         # DuckDB writes no zero before the point of a type that has no room for it.
         return fill("regexp_replace(CAST({0} AS VARCHAR), '^(-?)[.]', '\\1' || '0.')", term, type=STRING)
-    if s in INTEGERS or is_decimal(s) or s in (BOOLEAN, DATE, TIMESTAMP):
+    if s in (DATE, TIMESTAMP):
+        return fill(_WRITTEN[s], term, type=STRING)
+    if s in INTEGERS or is_decimal(s) or s == BOOLEAN:
         return Term(f"CAST({term.sql} AS VARCHAR)", STRING, closed=True)
     raise Unfit(f"{one(s)} cannot be cast to string")
 
@@ -219,6 +221,14 @@ _DOUBLE_TEXT = (
     f" ELSE rtrim(replace({_TEXT}[2:], '.', ''), '0') END"
     f" || 'E' || CAST(strpos({_TEXT}, '.') - 2 AS VARCHAR) END END"
 )
+#: Years of other than four digits have a sign; the year before the first is 0, and DuckDB's is "0001 … (BC)".
+_WRITTEN = {
+    t: f"CASE WHEN {{0}} BETWEEN {duck(t)} '0001-01-01' AND {duck(t)} '9999-12-31{last}' THEN CAST({{0}} AS VARCHAR)"
+    " ELSE CASE WHEN year({0}) > 0 THEN '+' WHEN year({0}) < 0 THEN '-' ELSE '' END"
+    " || printf('%04d', abs(year({0})))"
+    " || regexp_extract(replace(CAST({0} AS VARCHAR), ' (BC)', ''), '-.*') END"
+    for t, last in ((DATE, ""), (TIMESTAMP, " 23:59:59.999999"))
+}
 
 
 def _fail(reason: str, target: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.sql.compare import chosen, compared, condition, meeting, unified
 from penstock.sql.function import Function, function
-from penstock.sql.term import BOOLEAN, DOUBLE, FLOAT, INT, NULL, Term, Unfit, is_number, one
+from penstock.sql.term import BOOLEAN, DOUBLE, FLOAT, INT, NULL, Term, Unfit
 
 
 def _if(c: Term, a: Term, b: Term) -> Term:
@@ -60,8 +60,6 @@ def _null_if_zero(a: Term) -> Term:
 
 
 def _zero_if_null(a: Term) -> Term:
-    if not is_number(a.type):
-        raise Unfit(f"zeroifnull of {one(a.type)} is not available", "it needs a number")
     return _coalesce(a, Term("0", INT, 0))
 
 

@@ -26,7 +26,6 @@ from penstock.sql.term import (
     Term,
     Unfit,
     fill,
-    forced,
     is_decimal,
     is_number,
     shown,
@@ -85,10 +84,11 @@ def fit(term: Term, kind: str) -> Term | None:
         return term if term.literal and fit(term, kind[:-1]) == term else None
     if kind == "any":
         return term
+    # A bare NULL has no type of its own, and the type of these decides that of the result.
     if kind == "number":
-        return forced(term, DOUBLE) if term.type == NULL else term if is_number(term.type) else None
+        return term if is_number(term.type) else None
     if kind == "integral":
-        return forced(term, BIG) if term.type == NULL else term if term.type in INTEGERS else None
+        return term if term.type in INTEGERS else None
     if kind == "decimal":
         return term if is_decimal(term.type) else None
     if kind == "double":

@@ -22,10 +22,11 @@ UTC: the same values, the same types, and an error where Spark raises one (a cas
 overflows, a divisor of zero). `try_cast`, `try_divide` and the other `try_` functions give null instead.
 
 Every line here is compared with Spark itself by a test, on nulls, NaN, the smallest and largest numbers, leap days,
-years 1 to 9999 and texts beyond ASCII, and by `make fuzz` on random values. What is not listed is refused when the
-query is built, with what to write instead; so is a constant that has no value, such as the text in `i = 'x'`, or
-`1 / 0`. Where a function raises although Spark would answer, its line says so; an event on which something raises goes
-to the dead letters. Aggregates have [a page of their own](aggregates.md); they are compared in the same way.
+years 1 to 9999 and texts beyond ASCII, and by `make fuzz` on random values and inside each other. What is not listed is
+refused when the query is built, with what to write instead; so is a constant that has no value, such as the text in
+`i = 'x'`, or `1 / 0`. Where a function raises although Spark would answer, its line says so. An argument that raises
+does so even where Spark would not look at it, because another one is null. An event on which something raises goes to
+the dead letters. Aggregates have [a page of their own](aggregates.md); they are compared in the same way.
 
 This page is written from the tables in `penstock.sql`.
 """

@@ -140,12 +140,30 @@ def _plain(text: str, where: str) -> str:
             out.append(quoted(found["raw"][2:-1]))
         elif found["text"]:
             mark = found["text"][0]
-            out.append(quoted(unescaped(found["text"][1:-1].replace(mark * 2, "\\" + mark))))
+            meant = _joined(unescaped(found["text"][1:-1].replace(mark * 2, "\\" + mark)))
+            if meant is None:
+                raise UserError(
+                    f"{where}: {found[0]} in '{text}' has half a character in it (a lone surrogate)",
+                    hint=r"write both halves, '\ud83d\ude00', or the character itself: '\U0001f600'",
+                )
+            out.append(quoted(meant))
         elif found["comment"]:
             out.append(" ")
         else:
             out.append(found[0])
     return "".join(out) + text[end:]
+
+
+def _joined(value: str) -> str | None:
+    r"""A text in which the two halves of a character, written as Java writes them, are one; None if a half is alone.
+
+    >>> _joined("\ud83d\ude00") == "\U0001f600", _joined("\ud83d")
+    (True, None)
+    """
+    try:
+        return value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeError:
+        return None
 
 
 def unescaped(body: str) -> str:

@@ -37,7 +37,6 @@ from penstock.sql.term import (
     fill,
     one,
     raising,
-    shown,
     text,
 )
 from penstock.sql.times.distance import UNIT_FUNCTIONS, interval
@@ -62,6 +61,8 @@ _OPERATORS = frozenset([*_ARITHMETIC, *_COMPARISONS, *_BITWISE, exp.And, exp.Or]
 _PLAIN = frozenset(["this", "expression", "expressions"])
 
 
+#: What is a value as it stands, or is looked at part by part.
+_LEAVES = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.HexString)
 _ALSO = {
     exp.Like: frozenset(["negate"]),
     exp.ILike: frozenset(["negate"]),
@@ -104,16 +105,23 @@ class Translator:
             raise UserError(f"{self.where}: '{self.text}': {unfit}", hint=unfit.hint) from None
 
     def term(self, node: exp.Expr) -> Term:
+        made = self.made(node)
+        if type(node) not in _LEAVES and not self.varies(node) and fails(made):
+            raise Unfit(f"'{written(node)}' has no value", "it would fail whenever it is computed")
+        return made
+
+    def varies(self, node: exp.Expr) -> bool:
+        """Whether its value depends on the event; a unit of time looks like a column too."""
+        return any(self.schema.resolve(column.name) for column in node.find_all(exp.Column))
+
+    def made(self, node: exp.Expr) -> Term:
         kind = type(node)
         if kind not in _HANDLERS and kind not in _OPERATORS:
             raise self.refused(node)
         if unknown := {k for k, v in node.args.items() if v and k not in _PLAIN} - _ALSO.get(kind, frozenset()):
             raise Unfit(f"'{node.sql('spark')}' ({', '.join(sorted(unknown))}) is not available")
         if kind in _ARITHMETIC:
-            made = self.chain(node, kind, lambda a, b: arithmetic(_ARITHMETIC[kind], a, b))
-            if not node.find(exp.Column, exp.Anonymous) and fails(made):
-                raise Unfit(f"'{written(node)}' has no value", "it would fail whenever it is asked for")
-            return made
+            return self.chain(node, kind, lambda a, b: arithmetic(_ARITHMETIC[kind], a, b))
         if kind in _COMPARISONS:
             self.apart(node, _COMPARISONS[kind])
             return compare.compared(_COMPARISONS[kind], self.term(node.this), self.term(node.expression))
@@ -214,10 +222,7 @@ class Translator:
         inner = node.this
         if isinstance(inner, exp.Literal) and not inner.is_string and (made := suffixed(inner.name, t, self.text)):
             return made
-        made = computed(cast(self.term(inner), t))
-        if isinstance(inner, exp.Literal | exp.Neg) and not inner.find(exp.Column, exp.Anonymous) and fails(made):
-            raise Unfit(f"'{written(inner)}' is not of type {shown(t)}", "it would fail whenever it is asked for")
-        return made
+        return computed(cast(self.term(inner), t))
 
     def type_of(self, node: exp.Expr) -> pa.DataType:
         to = node.args["to"]

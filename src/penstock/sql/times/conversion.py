@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.pattern.types import TIMESTAMP
 from penstock.sql.cast import cast, try_cast
-from penstock.sql.datetime_pattern import leniently, reading, writing
+from penstock.sql.datetime_pattern import leniently, pieces, reading, writing
 from penstock.sql.function import Function, function
 from penstock.sql.term import (
     BIG,
@@ -25,6 +25,7 @@ from penstock.sql.term import (
     fill,
     forced,
     is_decimal,
+    is_number,
     one,
     raising,
     shown,
@@ -54,7 +55,12 @@ def _from_seconds(a: Term) -> Term:
 
 
 def _date_format(a: Term, pattern: Term) -> Term:
-    return fill(writing(pattern.value), a, type=STRING)
+    template = writing(pattern.value)
+    if any(kind == "letters" and what[0] in "yG" for kind, what in pieces(pattern.value)):
+        fails = raising("a pattern with a year writes the years 1 to 9999", STRING)
+        known = "{0} BETWEEN TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+        template = f"CASE WHEN {known} THEN {template} WHEN {{0}} IS NOT NULL THEN {fails} END"
+    return fill(template, a, type=STRING)
 
 
 def _parsed(s: Term, pattern: Term) -> Term:
@@ -69,15 +75,17 @@ def _parsed(s: Term, pattern: Term) -> Term:
 
 
 def _to_timestamp(a: Term, pattern: Term | None = None) -> Term:
-    if pattern is None or a.type != STRING:
-        return cast(a, TIMESTAMP)
-    return _parsed(a, pattern)
+    return cast(_read(a, pattern), TIMESTAMP)
 
 
 def _to_date(a: Term, pattern: Term | None = None) -> Term:
-    if pattern is None or a.type != STRING:
-        return cast(a, DATE)
-    return cast(_parsed(a, pattern), DATE)
+    return cast(_read(a, pattern), DATE)
+
+
+def _read(a: Term, pattern: Term | None) -> Term:
+    if pattern is not None and is_number(a.type):
+        raise Unfit(f"{one(a.type)} is not read with a pattern", "leave the pattern out, or cast it to string")
+    return a if pattern is None or a.type != STRING else _parsed(a, pattern)
 
 
 def _trying(make: Callable[..., Term], t: pa.DataType) -> Callable[..., Term]:
@@ -87,7 +95,7 @@ def _trying(make: Callable[..., Term], t: pa.DataType) -> Callable[..., Term]:
         if a.type in (FLOAT, DOUBLE):
             raise Unfit(f"{one(a.type)} as an attempted {shown(t)} is not available", "use try_cast(x as timestamp)")
         if pattern is None or a.type != STRING:
-            return try_cast(a, t)
+            return try_cast(_read(a, pattern), t)
         regex, _ = reading(pattern.value)
         raised = make(a, pattern)
         tried = attempted(make, a, pattern)
@@ -135,7 +143,7 @@ CONVERTED: tuple[Function, ...] = (
         "date_format",
         "times",
         ("timestamp, string!", STRING, _date_format),
-        note="all letters but the week-based Y, w, W, F, u, e, c",
+        note="all letters but the week-based Y, w, W, F, u, e, c; with y or G, raises outside of the years 1 to 9999",
         tried=(
             *tuple(
                 f"date_format(ts, '{p}')"
@@ -155,6 +163,8 @@ CONVERTED: tuple[Function, ...] = (
             ),
             r"date_format(ts, \"yyyy 'o''clock' %\")".replace('\\"', '"'),
             "date_format(d, 'dd.MM.yyyy')",
+            "date_format(d + t, 'y G')",
+            "date_format(d - 30, 'MM')",
         ),
     ),
     *function(
@@ -219,8 +229,8 @@ CONVERTED: tuple[Function, ...] = (
         "from_unixtime",
         "times",
         ("bigint, string!?", STRING, _from_unixtime),
-        note="raises for times beyond the year 294246",
-        tried=("from_unixtime(i)", "from_unixtime(i, 'yyyy')"),
+        note="raises outside of the years 1 to 9999",
+        tried=("from_unixtime(i)", "from_unixtime(i, 'yyyy')", "from_unixtime(l)", "from_unixtime(300 * l)"),
     ),
     *function("unix_seconds", "times", ("moment", BIG, _seconds), note="of a timestamp", tried=("unix_seconds(ts)",)),
     *function(
