@@ -24,6 +24,7 @@ from penstock.errors import PenstockError, UserError
 from penstock.feedback.consumer import Consumer, consumer
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.consistency import Consistency
 from penstock.plan.policy import Measured, Punctuate
 from penstock.plan.table import Table, table
 from penstock.plan.window import Window
@@ -43,6 +44,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Consistency",
     "Consumer",
     "JoinStatistics",
     "Measured",

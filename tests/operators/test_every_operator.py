@@ -23,6 +23,7 @@ from penstock.analysis.judge import weigh
 from penstock.analysis.probe import issues
 from penstock.analysis.propagate import Propagation
 from penstock.analysis.respond import respond
+from penstock.analysis.speculate import speculate
 from penstock.builder.multiway import join
 from penstock.contract.flow import Verdict
 from penstock.engine.tables import prepare
@@ -65,6 +66,11 @@ def source(name: str) -> ps.Stream:
 A, B, C = source("a"), source("b"), source("c")
 NAMES = ps.table("names", "k int, name string", key="k").read_csv("names.csv")
 
+def at_once(stream: ps.Stream) -> ps.Stream:
+    (operator,) = speculate([stream.operator], ps.Consistency.middle())
+    return replace(stream, operator=operator)
+
+
 #: Something small of each kind, as users write it.
 MADE: dict[str, ps.Stream] = {
     "source": A,
@@ -81,6 +87,10 @@ MADE: dict[str, ps.Stream] = {
     "aggregate of windows": A.window(10).group_by("k").agg(n="count(*)"),
     "aggregate of rows": A.window(rows=3).group_by("k").agg(n="count(*)"),
     "aggregate from the start": A.window(landmark=10).group_by("k").agg(n="count(*)"),
+    "aggregate at once": at_once(A.window(10).group_by("k").agg(n="count(*)")),
+    "aggregate of an aggregate at once": at_once(
+        A.window(10).group_by("k").agg(n="count(*)").group_by("window_start").agg(most="max(n)")
+    ),
     "distinct": A.distinct(),
     "orderby": A.order_by("ts"),
     "orderby with slack": A.order_by("ts", slack=3),

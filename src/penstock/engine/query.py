@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
+from penstock.analysis.speculate import speculate
 from penstock.builder.stream import StreamBuilder, explained
 from penstock.contract.report import Report
 from penstock.engine.admission import admit
@@ -19,6 +20,7 @@ from penstock.engine.sink import Target
 from penstock.engine.spark.gateway import check_session
 from penstock.errors import UserError, did_you_mean, shortly
 from penstock.operators.sink.operator import Sink
+from penstock.plan.consistency import Consistency
 from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -92,6 +94,17 @@ class Queries:
         """All operators without the sinks: what is checked."""
         return Plan.of(*(part.stream.operator for part in self.parts))
 
+    def at(self, consistency: Consistency) -> Queries:
+        """The same queries at another point of the dial."""
+        if not isinstance(consistency, Consistency):
+            raise UserError(
+                f"consistency={shortly(consistency)} is not possible",
+                hint="ps.Consistency.strong(), .middle(remember='1 h'), .weak(block='5 s', remember='1 min')",
+            )
+        roots = speculate([part.stream.operator for part in self.parts], consistency)
+        pairs = zip(self.parts, roots, strict=True)
+        return Queries(tuple(replace(p, stream=replace(p.stream, operator=root)) for p, root in pairs))
+
     def explain(self, format: Literal["text", "mermaid"] = "text", *, punctuation: bool = False) -> str:
         """The plan as text or as a Mermaid flow chart."""
         return explained(self.plan, format, punctuation)
@@ -113,9 +126,23 @@ class Queries:
         listener: Callable[[Progress], None] | None = None,
         allow_unbounded: str | None = None,
         feedback: str | Sequence[str] = (),
+        consistency: Consistency | None = None,
         **settings: Any,
     ) -> Run:
         """Start them; see `Stream.start`."""
+        if consistency is not None:
+            return self.at(consistency).start(
+                trigger=trigger,
+                every=every,
+                checkpoint=checkpoint,
+                dead_letters=dead_letters,
+                spark=spark,
+                master=master,
+                listener=listener,
+                allow_unbounded=allow_unbounded,
+                feedback=feedback,
+                **settings,
+            )
         for name in settings:
             if name not in _SETTINGS:
                 raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))

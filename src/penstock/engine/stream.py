@@ -24,6 +24,7 @@ from penstock.pattern.arguments import checked, worded
 from penstock.pattern.duration import parse_duration
 from penstock.pattern.schema import Schema
 from penstock.pattern.types import coerce_value
+from penstock.plan.consistency import Consistency
 from penstock.plan.promise import Generated, Inbox
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Stream(StreamBuilder):
         listener: Callable[[Progress], None] | None = None,
         allow_unbounded: str | None = None,
         feedback: str | Sequence[str] = (),
+        consistency: Consistency | None = None,
         **settings: Any,
     ) -> Run:
         """Start the query and return its handle.
@@ -92,6 +94,10 @@ class Stream(StreamBuilder):
 
         Spark is started (or, if `spark` is a function, asked for) when it is clear that the query may run: that its
         paths exist, its checkpoint is free and its own, and its sink too.
+
+        `consistency` says how long results wait and how long they can be corrected: left out, they wait until they are
+        final; at `ps.Consistency.middle(remember="1 h")` they are told at once. Each row then has a `_weight`: +1 says that
+        it holds from now on, −1 that it no longer does.
 
         `feedback` is told to the run before its first epoch; `run.feedback(…)` tells it more while it goes on.
         """
@@ -114,6 +120,7 @@ class Stream(StreamBuilder):
             listener=listener,
             allow_unbounded=allow_unbounded,
             feedback=feedback,
+            consistency=consistency,
             **settings,
         )
 

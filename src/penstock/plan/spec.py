@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from penstock.errors import UnknownOperatorError, UserError
 from penstock.plan.operator import Operator
+from penstock.plan.weight import passing_weights, refusing_weights
 
 if TYPE_CHECKING:
     import random
@@ -206,6 +207,23 @@ class Spec(ABC, Generic[O]):
     @abstractmethod
     def issues(self, operator: O, below: Sequence[Flow]) -> Iterable[Told]:
         """What it may tell upstream, one example for each kind."""
+
+    # --- speculation
+    def revised(self, operator: O, inputs: Sequence[Operator]) -> Operator:
+        """The same where results are told at once and corrected later, over inputs that may take rows back.
+
+        What its traits say answers it, but for an operator that makes corrections of its own.
+        """
+        match self.traits(operator).retracts:
+            case Retraction.PASSES:
+                return passing_weights(operator, inputs)
+            case Retraction.REFUSES:
+                return refusing_weights(operator, inputs)
+            case Retraction.ANSWERS:
+                raise UnknownOperatorError(
+                    f"{operator.kind} answers rows that are taken back, but nobody says how",
+                    hint=f"write revised(…) in class {type(self).__name__}",
+                )
 
     # --- running it
     @abstractmethod

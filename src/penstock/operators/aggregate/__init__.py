@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.operator import Operator
 
 
 class AggregateSpec(GroupsSpec[Aggregate]):
@@ -30,7 +31,16 @@ class AggregateSpec(GroupsSpec[Aggregate]):
     def traits(self, operator: Aggregate) -> Traits:
         return Traits(
             keeps_state=True, heeds_order=False, at_once=False, makes="one",
-            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+            exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
+        )  # fmt: skip
+
+    def revised(self, operator: Aggregate, inputs: Sequence[Operator]) -> Operator:
+        from penstock.operators.revised_aggregate.operator import RevisedAggregate
+        from penstock.plan.weight import with_weight
+
+        return RevisedAggregate(
+            tuple(inputs), with_weight(operator.schema), switches=operator.switches, label=operator.label,
+            keys=operator.keys, aggregations=operator.aggregations, window=operator.window,
         )  # fmt: skip
 
     def behaviour(self, operator: Aggregate, heard: bool) -> Behaviour:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.operator import Operator
     from penstock.reference.running import Running
 
 
@@ -58,6 +59,19 @@ class ProjectSpec(Spec[Project]):
 
     def held(self, operator: Project) -> dict[str, Any] | None:
         return None
+
+    def revised(self, operator: Project, inputs: Sequence[Operator]) -> Operator:
+        """The weight goes through, whatever else is computed."""
+        from dataclasses import replace
+
+        from penstock.plan.weight import WEIGHT, passing_weights
+        from penstock.sql.expression import Expression
+
+        made = passing_weights(operator, inputs)
+        if made.schema == operator.schema:
+            return made
+        weight = (WEIGHT, Expression.parse(WEIGHT, inputs[0].schema))
+        return replace(made, columns=(*operator.columns, weight))
 
     def behaviour(self, operator: Project, heard: bool) -> Behaviour:
         from functools import partial

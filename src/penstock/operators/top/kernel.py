@@ -96,7 +96,7 @@ class TopKernel:
         release = orders.release[0]
         leaving: list[pa.Table] = []
         if release:
-            over = _Complete(release, self.schema, self.per, self.closing)
+            over = Complete(release, self.schema, self.per, self.closing)
             for piece in pieces:
                 found = over.find(piece)
                 if found is not None and (found := found & ~piece.mark(DEAD)).any():
@@ -125,8 +125,8 @@ class TopKernel:
         if not rows.num_rows:
             return rows, hashes, (), 0
         wanted = distinct(np.sort(hashes))
-        stored = [(piece, at) for piece in pieces if len(at := _stored(piece, wanted))]
-        table = pa.concat_tables([rows, *(_rows(piece, at, self.schema.names) for piece, at in stored)])
+        stored = [(piece, at) for piece in pieces if len(at := stored_at(piece, wanted))]
+        table = pa.concat_tables([rows, *(rows_at(piece, at, self.schema.names) for piece, at in stored)])
         theirs = [np.asarray(whole(piece.rows[HASH]))[at] for piece, at in stored]
         group = self._groups(table, np.concatenate([hashes, *theirs]))
         chosen, key = best(table, group, self.order, self.count)
@@ -210,7 +210,7 @@ class _Fill:
         return cls(size, key[at], at)
 
 
-class _Complete:
+class Complete:
     """The rows of groups that are complete: by the bounds of runs where time tells, by hash where values are listed."""
 
     def __init__(self, release: Iterable[Pattern], schema: Any, per: tuple[str, ...], closing: str | None) -> None:
@@ -320,7 +320,7 @@ def _ranked(array: pa.Array) -> Positions:
     return np.array(pc.rank(array, sort_keys="ascending", tiebreaker="dense"), dtype=np.int64)
 
 
-def _stored(piece: Piece, wanted: Hashes) -> Positions:
+def stored_at(piece: Piece, wanted: Hashes) -> Positions:
     """The live rows of a piece whose hash is one of the wanted, which are sorted."""
     _, begin, end = ranges(wanted, np.asarray(whole(piece.rows[HASH])))
     parts = [at for _, at in expand(begin, end)]
@@ -328,7 +328,7 @@ def _stored(piece: Piece, wanted: Hashes) -> Positions:
     return at[~piece.mark(DEAD)[at]]
 
 
-def _rows(piece: Piece, at: Positions, names: Sequence[str]) -> pa.Table:
+def rows_at(piece: Piece, at: Positions, names: Sequence[str]) -> pa.Table:
     return pa.table([pick(piece.rows, n, at) for n in names], names=list(names))
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
+    from penstock.plan.operator import Operator
 
 
 class UnionSpec(Spec[Union]):
@@ -47,6 +48,22 @@ class UnionSpec(Spec[Union]):
 
     def held(self, operator: Union) -> dict[str, Any] | None:
         return None
+
+    # --- speculation
+    def revised(self, operator: Union, inputs: Sequence[Operator]) -> Operator:
+        """Rows of an input that takes none back hold once and for all."""
+        from penstock.operators.project.operator import Project
+        from penstock.plan.weight import WEIGHT, is_weighted, passing_weights, with_weight
+        from penstock.sql.expression import Expression
+
+        if not any(map(is_weighted, inputs)):
+            return passing_weights(operator, inputs)
+        even = []
+        for i in inputs:
+            texts = [*((n, f"`{n.replace('`', '``')}`") for n in i.schema.names), (WEIGHT, "CAST(1 AS BIGINT)")]
+            columns = tuple((n, Expression.parse(text, i.schema)) for n, text in texts)
+            even.append(i if is_weighted(i) else Project((i,), with_weight(i.schema), columns=columns))
+        return passing_weights(operator, even)
 
     # --- punctuation
     behaviour = made_in("punctuation", "UnionBehaviour")

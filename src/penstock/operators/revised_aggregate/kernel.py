@@ -1,0 +1,186 @@
+"""Groups that tell at once what they come to, and take it back when they change.
+
+State is what is known of each group that can still change, in runs sorted by a hash of the group (`__hash`): of events
+that stay, one partial row; of rows that can be taken back, all that hold, with their weights, since a maximum that is
+taken back leaves the question what the next one is. An epoch looks up the groups that it touches by binary search and
+leaves the rest of the state alone: what they came to before is told with weight −1, what they come to now with +1, and
+nothing of a group that comes to the same.
+
+What was told before is not stored. It is computed again from the same rows, so it is the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.kernels.failing import Failed
+from penstock.kernels.fold import matching
+from penstock.kernels.hash import Hashes, hash_keys
+from penstock.kernels.index import HASH, distinct, order_of
+from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.weights import net, spelled_out, weighted
+from penstock.operators.aggregate.folding import GroupKernel
+from penstock.operators.aggregate.kernel import AggregateKernel
+from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, span_of, tidied
+from penstock.operators.top.kernel import Complete, rows_at, stored_at
+from penstock.plan.weight import WEIGHT
+
+
+class RevisingKernel(GroupKernel):
+    """What both kinds have in common. `orders.release[0]` are patterns of groups that are complete."""
+
+    #: The columns of state, beside the hash.
+    stored: pa.Schema
+
+    def __init__(self, groups: AggregateKernel, spread: tuple[str, ...]) -> None:
+        super().__init__(groups, spread)
+        self.told_schema = pa.schema([*self.output_schema.arrow, (WEIGHT, pa.int64())])
+
+    @abstractmethod
+    def together(self, rows: Sequence[pa.Table]) -> pa.Table:
+        """What is known of groups from several tables, as it is stored."""
+
+    @abstractmethod
+    def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
+        """The results of the groups of which this is known."""
+
+    @property
+    def nothing(self) -> pa.Table:
+        return self.told_schema.empty_table()
+
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+        """Take in what arrived and tell what has changed; then forget the groups that are complete."""
+        pieces = [Piece.of(run) for run in held[0]]
+        release = orders.release[0]
+        changes, now = self.nothing, self.stored.empty_table()
+        if fresh[0] is not None and fresh[0].num_rows:
+            changes, now = self._revised(fresh[0], pieces)
+        if release:
+            over = Complete(release, self.output_schema, self.groups.grouping, self.closing)
+            for piece in pieces:
+                if (found := over.find(piece)) is not None:
+                    piece.kill(found)
+            now = now.filter(pa.array(~flags(matching(now, release))))
+        pieces += self._pieces(now)
+        dropped, marked, added, _ = tidied(pieces, 0, by_hash, lambda table: span_of(table, self._time))
+        return Step(changes, dropped, marked, added)
+
+    def _revised(self, arrived: pa.Table, pieces: Sequence[Piece]) -> tuple[pa.Table, pa.Table]:
+        """What changes for the groups that arrived, and what is now known of them; what was known is marked dead."""
+        arrived = self.together([arrived])
+        before = pa.concat_tables([self.stored.empty_table(), *self._taken(arrived, pieces)])
+        now = self.together([before, arrived]) if before.num_rows else arrived
+        # A group that has no answer was not told, so it is not taken back; it is noted when that begins.
+        silent, noisy = self.groups.noting(), self.groups.noting()
+        told, tells = self.answers(silent, before), self.answers(noisy, now)
+        if self.groups.failed is not None and noisy.failed:
+            known = {str(row) for f in silent.failed or () for row in f.rows.to_pylist()}
+            self.groups.failed += [_but(f, known) for f in noisy.failed]
+        if not told.num_rows:
+            return weighted(tells, 1), now
+        return net([weighted(told, -1), weighted(tells, 1)]), now
+
+    def _taken(self, arrived: pa.Table, pieces: Sequence[Piece]) -> Iterator[pa.Table]:
+        """What state knows of the groups that arrived, and does not any more."""
+        keys = self.groups.grouping
+        hashes = self._hashes(arrived)
+        wanted = distinct(np.sort(hashes))
+        for piece in pieces:
+            at = stored_at(piece, wanted)
+            if not len(at):
+                continue
+            rows = rows_at(piece, at, self.stored.names)
+            if keys and (other := self._others(rows, arrived)).any():
+                at, rows = at[~other], rows.filter(pa.array(~other))
+            piece.set(DEAD, at)
+            yield rows
+
+    def _others(self, rows: pa.Table, arrived: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Stored rows of another group that has the same hash by chance."""
+        keys = self.groups.grouping
+        mine, theirs = self._hashes(rows), self._hashes(arrived)
+        first = order_of(theirs)
+        at = first[np.searchsorted(theirs[first], mine)]
+        other = ~equal_rows(rows, np.arange(rows.num_rows), arrived, at, keys)
+        if other.any():
+            # Whether any of those that arrived is its group: so rare that it does not matter how long it takes.
+            known = {tuple(map(str, r.values())) for r in arrived.select(keys).to_pylist()}
+            values = rows.select(keys).to_pylist()
+            for i in np.flatnonzero(other):
+                other[i] = tuple(map(str, values[i].values())) not in known
+        return other
+
+    def _hashes(self, rows: pa.Table) -> Hashes:
+        if not self.groups.grouping:
+            return np.zeros(rows.num_rows, dtype=np.uint64)
+        return hash_keys(rows, self.groups.grouping)
+
+    @property
+    def _time(self) -> str | None:
+        """The attribute by whose bounds whole runs are passed over."""
+        return self.closing if self.closing in self.output_schema.times else None
+
+    def _pieces(self, rows: pa.Table) -> list[Piece]:
+        """What is to be remembered, sorted by hash; what has no time in a run of its own, which no frontier reaches."""
+        hashes = self._hashes(rows)
+        order = order_of(hashes)
+        table = rows.take(pa.array(order)).add_column(0, HASH, pa.array(hashes[order]))
+        parts = [table]
+        if self._time is not None and table[self._time].null_count:
+            untimed = table[self._time].is_null()
+            parts = [table.filter(flag) for flag in (pa.array(~flags(untimed)), untimed)]
+        return [Piece(p.combine_chunks(), *span_of(p, self._time)) for p in parts if p.num_rows]
+
+
+def _but(failed: Failed, known: set[str]) -> Failed:
+    """Without the groups that are known to fail."""
+    new = [i for i, row in enumerate(failed.rows.to_pylist()) if str(row) not in known]
+    return Failed(failed.rows.take(new), failed.text, tuple(failed.reasons[i] for i in new))
+
+
+class GrowingKernel(RevisingKernel):
+    """Of events that stay. One partial row for each group.
+
+    >>> from penstock.pattern.punctuation import PunctuationSet
+    >>> from penstock.pattern.schema import Schema
+    >>> from penstock.sql.aggregation import Aggregation
+    >>> s = Schema.parse("k string, x int")
+    >>> kernel = GrowingKernel(AggregateKernel(s, ["k"], [Aggregation.parse("n", "sum(x)", s)]), ("k",))
+    >>> rows = kernel.groups.partial(pa.table({"k": ["a", "b"], "x": [5, 6]}, schema=s.arrow))
+    >>> nothing = Orders(((),), (PunctuationSet(s),))
+    >>> first = kernel.step([rows], [[]], nothing)
+    >>> first.output.sort_by("k").to_pydict()
+    {'k': ['a', 'b'], 'n': [5, 6], '_weight': [1, 1]}
+    >>> kernel.step([rows.slice(0, 1)], [[Held("run", first.added[0].rows)]], nothing).output.num_rows
+    2
+    """
+
+    def __init__(self, groups: AggregateKernel, spread: tuple[str, ...]) -> None:
+        super().__init__(groups, spread)
+        self.stored = groups.partial_schema
+
+    def together(self, rows: Sequence[pa.Table]) -> pa.Table:
+        return self.groups.merge(rows)
+
+    def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
+        return groups.finalize(rows)
+
+
+class ChangingKernel(RevisingKernel):
+    """Of rows that can be taken back. All of a group that hold, with their weights."""
+
+    def __init__(self, groups: AggregateKernel, spread: tuple[str, ...]) -> None:
+        super().__init__(groups, spread)
+        names = [n for n in groups.input_schema.names if n in groups.needed or n in groups.grouping]
+        self.needed = ((*names, WEIGHT),)
+        self.stored = pa.schema([(n, groups.input_schema.type_of(n)) for n in names] + [(WEIGHT, pa.int64())])
+
+    def together(self, rows: Sequence[pa.Table]) -> pa.Table:
+        return net([t.select(self.stored.names).cast(self.stored) for t in rows])
+
+    def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
+        return groups.finalize(groups.partial(spelled_out(rows)))

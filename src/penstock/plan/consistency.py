@@ -1,0 +1,80 @@
+"""The dial: how long a query waits before it tells a result, and for how long it can still correct one.
+
+Two numbers, both in the time of the events. *Block*: how long an event is held back, so that others can overtake it,
+before results count it. *Remember*: how far behind the newest event one may come and still be counted; what comes
+later is a dead letter, and results that old are final. Who blocks as long as he remembers never corrects anything;
+who does not block tells every result at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from penstock.errors import UserError
+from penstock.pattern.duration import format_duration, parse_duration
+
+Extent = str | int | timedelta
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """A point of the triangle. None is "as long as it takes": until punctuation says that nothing more comes.
+
+    >>> Consistency.strong(), Consistency.middle(remember="1 h"), Consistency.weak(block="5 s", remember="1 min")
+    (Consistency.strong(), Consistency.middle(remember='1 h'), Consistency.weak(block='5 s', remember='1 min'))
+    >>> Consistency.at(block="2 h", remember="1 h")
+    Traceback (most recent call last):
+    penstock.errors.UserError: Consistency: block='2 h' is longer than remember='1 h'. Hint: what is forgotten cannot be \
+waited for: choose a block of at most 1 h
+    """
+
+    block: int | None
+    remember: int | None
+
+    @classmethod
+    def strong(cls, *, remember: Extent | None = None) -> Consistency:
+        """Tell nothing that could change: the way of queries that say nothing about consistency."""
+        known = None if remember is None else _micros(remember, "remember")
+        return cls(known, known)
+
+    @classmethod
+    def middle(cls, *, remember: Extent | None = None) -> Consistency:
+        """Tell at once, and correct as long as one remembers; without a length, until punctuation makes it final."""
+        return cls(0, None if remember is None else _micros(remember, "remember"))
+
+    @classmethod
+    def weak(cls, *, remember: Extent, block: Extent = 0) -> Consistency:
+        """Tell soon and forget soon: little is kept, and what comes late is not counted."""
+        return cls.at(block=block, remember=remember)
+
+    @classmethod
+    def at(cls, *, block: Extent | None, remember: Extent | None) -> Consistency:
+        """Any point: None stands for as long as it takes."""
+        waits = None if block is None else _micros(block, "block")
+        knows = None if remember is None else _micros(remember, "remember")
+        if knows is not None and (waits is None or waits > knows):
+            said = "for ever" if block is None else f"block='{format_duration(waits or 0)}'"
+            raise UserError(
+                f"Consistency: {said} is longer than remember='{format_duration(knows)}'",
+                hint=f"what is forgotten cannot be waited for: choose a block of at most {format_duration(knows)}",
+            )
+        return cls(waits, knows)
+
+    @property
+    def speculates(self) -> bool:
+        """Whether results may be told that are corrected later."""
+        return self.block is not None and (self.remember is None or self.block < self.remember)
+
+    def __repr__(self) -> str:
+        known = "" if self.remember is None else f"remember='{format_duration(self.remember)}'"
+        if not self.speculates:
+            return f"Consistency.strong({known})"
+        if not self.block:
+            return f"Consistency.middle({known})"
+        waits = f"block='{format_duration(self.block)}'"
+        return f"Consistency.at({waits}, remember=None)" if not known else f"Consistency.weak({waits}, {known})"
+
+
+def _micros(extent: Extent, name: str) -> int:
+    return parse_duration(extent, where=f"Consistency: {name}", allow_zero=True)

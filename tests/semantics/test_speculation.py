@@ -1,0 +1,137 @@
+"""Answers now, corrections later: what holds in the end is what waiting would have given, and nothing holds too often.
+
+Strong results come from the reference; speculative ones from the reference and from the engine, under any cut.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import cloudpickle
+import pyarrow as pa
+import pytest
+from backend import Outcome, assert_grammatical, difference, on_kernels, on_reference, on_spark
+from case import FUNCTIONS, Case, Cut
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from random_cases import aggregates, cuts, feeds_named, windows
+
+import penstock as ps
+from penstock.analysis.speculate import speculate
+from penstock.plan.weight import WEIGHT
+from penstock.reference.interpret import interpret
+from penstock.reference.item import events
+
+Row = Mapping[str, Any]
+
+
+def thrice(rows: pa.Table) -> pa.Table:
+    """Each row three times; it knows of no weights."""
+    assert WEIGHT not in rows.column_names
+    return pa.concat_tables([rows] * 3)
+
+
+FUNCTIONS["thrice"] = thrice
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # Spark's workers do not know the folder of the tests.
+
+STEPS = ("", "", ".where('v > 0')", ".with_columns(v='v * 2')", ".map(twice, keeps=['ts', 'k'])")
+BEHIND = (
+    "",
+    "",
+    ".where('c % 2 = 1')",
+    ".with_columns(twice='c * 2')",
+    ".map(thrice, keeps=['k']).group_by('k').agg(n='count(*)', all='sum(c)')",
+    ".group_by('k').agg(n='count(*)', most='max(c)', all='sum(c)', kinds='count(distinct c)')",
+    ".where('c > 1').group_by('c').agg(n='count(*)', last='max(k)')",
+    ".agg(n='count(*)', least='min(c)')",
+    ".group_by('k').agg(c='sum(c)').group_by('c').agg(n='count(*)')",
+)
+
+
+@st.composite
+def chains(draw: st.DrawFn, max_rows: int = 14) -> Case:
+    """Aggregates over aggregates over windows, of one stream or two."""
+    two, many = draw(st.booleans()), draw(st.booleans())
+    text = "s" + draw(st.sampled_from(STEPS))
+    text = f"{text}.union(t)" if two else text
+    text += draw(st.sampled_from(("", draw(windows(1)))))
+    if draw(st.integers(0, 3)) == 0:
+        text += f".group_by('k').agg({draw(aggregates())})"
+    else:
+        text += ".group_by('k').agg(c='count(*)', s='sum(v)', m='max(n)')" + draw(st.sampled_from(BEHIND))
+    names = ("s", "t") if two else ("s",)
+    return Case(text, tuple(draw(feeds_named(n, 1, many, max_rows // len(names), True)) for n in names))
+
+
+def at_once(stream: ps.Stream, consistency: ps.Consistency | None = None) -> ps.Stream:
+    """The same query where results are told at once."""
+    (operator,) = speculate([stream.operator], consistency or ps.Consistency.middle())
+    return replace(stream, operator=operator)
+
+
+def holding(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """What holds after changes, which must never be taken back before they are told."""
+    held: Counter[str] = Counter()
+    known: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        plain = {n: v for n, v in row.items() if n != WEIGHT}
+        key = repr(sorted(plain.items()))
+        known[key] = plain
+        held[key] += row[WEIGHT]
+        assert held[key] >= 0, f"{plain} is taken back, but does not hold"
+    return [known[key] for key, times in held.items() for _ in range(times)]
+
+
+def assert_converges(expected: Sequence[Row], told: Sequence[Row], what: str) -> None:
+    only_strong, only_told = difference([dict(r) for r in expected], holding(told))
+    assert not only_strong and not only_told, f"{what}: only strong {only_strong}, only told {only_told}"
+
+
+def on_reference_at_once(case: Case) -> list[dict[str, Any]]:
+    plan = at_once(case.stream()).plan
+    return events(interpret(plan, {f.name: f.arrivals() for f in case.feeds}, traced=False).outputs)
+
+
+def check(case: Case, cut: Cut, found: Outcome) -> None:
+    expected = on_reference(case)
+    assert_converges(expected.rows, found.rows, "engine")
+    assert found.letters == expected.letters
+    assert found.state == 0
+    assert_grammatical(found)
+
+
+@given(chains(), cuts())
+@settings(max_examples=25)
+def test_what_holds_in_the_end_is_the_strong_answer(case: Case, cut: Cut) -> None:
+    check(case, cut, on_kernels(case, cut, change=at_once))
+
+
+@given(chains())
+@settings(max_examples=15)
+def test_the_reference_converges_too(case: Case) -> None:
+    assert_converges(on_reference(case).rows, on_reference_at_once(case), "reference")
+
+
+@given(chains(max_rows=8))
+@settings(max_examples=10)
+def test_one_event_an_epoch_tells_what_the_reference_tells(case: Case) -> None:
+    """Of one aggregate: what two in a row tell in between, an epoch does not."""
+    assume(case.query.count("agg(") == 1 and "twice, keeps" not in case.query and "union" not in case.query)
+    feed = replace(case.feeds[0], items=tuple(i for i in case.feeds[0].items if not isinstance(i[1], str)))
+    case = Case(case.query, (feed,))
+    found = on_kernels(case, Cut(file_rows=1, max_rows=1), change=at_once)
+    assert difference(on_reference_at_once(case), found.rows) == ([], [])
+
+
+@pytest.mark.spark
+def test_on_spark(spark: Any) -> None:
+    @given(chains(), cuts())
+    @settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    def run(case: Case, cut: Cut) -> None:
+        check(case, cut, on_spark(case, cut, spark, change=at_once))
+
+    run()
