@@ -66,6 +66,7 @@ def source(name: str) -> ps.Stream:
 A, B, C = source("a"), source("b"), source("c")
 NAMES = ps.table("names", "k int, name string", key="k").read_csv("names.csv")
 
+
 def at_once(stream: ps.Stream) -> ps.Stream:
     (operator,) = speculate([stream.operator], ps.Consistency.middle())
     return replace(stream, operator=operator)

@@ -40,7 +40,7 @@ def remembering(source: Source, consistency: Consistency) -> Source:
         return source
     if not source.schema.times:
         raise UserError(
-            f"stream '{source.name}': consistency remembers {format_duration(consistency.remember)}, but no time is declared",
+            f"stream '{source.name}' has no time, so it cannot remember {format_duration(consistency.remember)}",
             hint=f"ps.stream('{source.name}', …, time='ts'), or a consistency without remember=",
         )
     time = source.schema.times[0]

@@ -95,9 +95,9 @@ class Stream(StreamBuilder):
         Spark is started (or, if `spark` is a function, asked for) when it is clear that the query may run: that its
         paths exist, its checkpoint is free and its own, and its sink too.
 
-        `consistency` says how long results wait and how long they can be corrected: left out, they wait until they are
-        final; at `ps.Consistency.middle(remember="1 h")` they are told at once. Each row then has a `_weight`: +1 says that
-        it holds from now on, −1 that it no longer does.
+        `consistency` says how long results wait and how long they can be corrected. Left out, they wait until they are
+        final; at `ps.Consistency.middle(remember="1 h")` they are told at once, and corrected. Each row then has a
+        `_weight`: +1 says that it holds from now on, −1 that it no longer does.
 
         `feedback` is told to the run before its first epoch; `run.feedback(…)` tells it more while it goes on.
         """

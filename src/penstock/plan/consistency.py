@@ -25,8 +25,8 @@ class Consistency:
     (Consistency.strong(), Consistency.middle(remember='1 h'), Consistency.weak(block='5 s', remember='1 min'))
     >>> Consistency.at(block="2 h", remember="1 h")
     Traceback (most recent call last):
-    penstock.errors.UserError: Consistency: block='2 h' is longer than remember='1 h'. Hint: what is forgotten cannot be \
-waited for: choose a block of at most 1 h
+    penstock.errors.UserError: Consistency: block='2 h' is longer than remember='1 h'. Hint: wait at most 1 h: what is \
+forgotten cannot be waited for
     """
 
     block: int | None
@@ -57,7 +57,7 @@ waited for: choose a block of at most 1 h
             said = "for ever" if block is None else f"block='{format_duration(waits or 0)}'"
             raise UserError(
                 f"Consistency: {said} is longer than remember='{format_duration(knows)}'",
-                hint=f"what is forgotten cannot be waited for: choose a block of at most {format_duration(knows)}",
+                hint=f"wait at most {format_duration(knows)}: what is forgotten cannot be waited for",
             )
         return cls(waits, knows)
 

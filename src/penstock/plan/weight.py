@@ -54,8 +54,7 @@ def refusing_weights(operator: O, inputs: Sequence[Operator]) -> O:
     for below in inputs:
         if is_weighted(below):
             raise UserError(
-                f"{operator.kind}: what comes from the {below.kind} before it may be corrected later, and {operator.kind} "
-                "cannot take back what it made of it",
+                f"{operator.kind} cannot take back what it has told, and the {below.kind} before it corrects its own",
                 hint="consistency=ps.Consistency.strong(remember=…) waits for what is final",
             )
     return replace(operator, inputs=tuple(inputs))

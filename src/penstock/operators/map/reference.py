@@ -10,6 +10,7 @@ import pyarrow as pa
 from penstock.errors import UserError
 from penstock.operators.map import operator
 from penstock.pattern.pattern import Pattern
+from penstock.plan.weight import WEIGHT, without_weight
 from penstock.reference.item import Assertion, Event, Item
 
 
@@ -23,15 +24,19 @@ class MapReference:
         self.declared = declared
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
-        (source,) = self.declared.inputs
-        result = self.declared.function(pa.Table.from_pylist([dict(event.row)], schema=source.schema.arrow))
-        expected = self.declared.schema
+        # The function knows nothing of weights: what it makes of a row that is taken back is taken back.
+        weight = {WEIGHT: event.row[WEIGHT]} if WEIGHT in event.row else {}
+        given, expected = (without_weight(o.schema) for o in (self.declared.inputs[0], self.declared))
+        row = {n: event.row[n] for n in given.names}
+        result = self.declared.function(pa.Table.from_pylist([row], schema=given.arrow))
         if not isinstance(result, pa.Table) or set(result.column_names) != set(expected.names):
             raise UserError(
                 f"map {self.declared.detail}: the function did not return a table with the declared attributes",
                 hint=f"the declared schema is: {expected}",
             )
-        return [Event(row) for row in result.select(list(expected.names)).cast(expected.arrow).to_pylist()]
+        return [
+            Event({**row, **weight}) for row in result.select(list(expected.names)).cast(expected.arrow).to_pylist()
+        ]
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         if not set(pattern.restricted) <= set(self.declared.keeps):

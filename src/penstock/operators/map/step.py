@@ -22,7 +22,7 @@ class MapStep(TableStep):
         self.takes = operator.inputs[0].schema
 
     def run(self, rows: pa.Table, noting: Noting) -> pa.Table:
-        if WEIGHT not in self.takes:
+        if WEIGHT not in self.operator.schema:
             return apply_function(self.operator, self.node_id, rows)
         # The function knows nothing of weights: it is given what goes and what comes apart, and makes the same of both.
         plain = replace(self.operator, schema=without_weight(self.operator.schema))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
-from penstock.plan.spec import Measured, Retraction, Traits, found_in, made_in
+from penstock.plan.spec import Measurements, Retraction, Traits, found_in, made_in
 
 if TYPE_CHECKING:
     import random
 
     from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Pace
+    from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
@@ -47,7 +47,7 @@ class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
 
         return judge_revised(operator, below[0])
 
-    def bound(self, operator: RevisedAggregate, below: Sequence[Pace], measured: Measured) -> tuple[Bound, Pace]:
+    def bound(self, operator: RevisedAggregate, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.operators.revised_aggregate.contract import bound_revised
 
         return bound_revised(operator, below[0], measured.epoch)
@@ -61,7 +61,7 @@ class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
         return behind_only(operator, "results that are corrected later are told apart behind it")
 
     step = found_in("step", "step_of")
-    reference = made_in("reference", "RevisedAggregate")
+    reference = made_in("reference", "RevisedAggregateReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         return None  # Nobody writes one: a query that speculates is made of one that does not.

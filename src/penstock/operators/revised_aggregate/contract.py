@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.contract.flow import Flow, Verdict
-from penstock.contract.rates import Pace
+from penstock.contract.rates import Rates
 from penstock.contract.size import Bound
 from penstock.operators.aggregate.contract import bound_aggregate, judge_aggregate
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
@@ -16,7 +16,7 @@ def judge_revised(operator: RevisedAggregate, below: Flow) -> Verdict:
     return replace(judge_aggregate(operator, below), output="at once")
 
 
-def bound_revised(operator: RevisedAggregate, below: Pace, epoch: int | None) -> tuple[Bound, Pace]:
+def bound_revised(operator: RevisedAggregate, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
     """As many groups as there are that can change, each of them told as often as an epoch touches it."""
     bound, behind = bound_aggregate(operator, below, epoch)
     return replace(bound, delay=0), replace(behind, rate=None, unique=frozenset())

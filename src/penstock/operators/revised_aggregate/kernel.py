@@ -21,7 +21,7 @@ from penstock.kernels.failing import Failed
 from penstock.kernels.fold import matching
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import HASH, distinct, order_of
-from penstock.kernels.stateful import DEAD, Held, Orders, Step
+from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.kernels.weights import net, spelled_out, weighted
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
@@ -52,7 +52,7 @@ class RevisingKernel(GroupKernel):
     def nothing(self) -> pa.Table:
         return self.told_schema.empty_table()
 
-    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Step:
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Take in what arrived and tell what has changed; then forget the groups that are complete."""
         pieces = [Piece.of(run) for run in held[0]]
         release = orders.release[0]
@@ -67,7 +67,7 @@ class RevisingKernel(GroupKernel):
             now = now.filter(pa.array(~flags(matching(now, release))))
         pieces += self._pieces(now)
         dropped, marked, added, _ = tidied(pieces, 0, by_hash, lambda table: span_of(table, self._time))
-        return Step(changes, dropped, marked, added)
+        return Stepped(changes, dropped, marked, added)
 
     def _revised(self, arrived: pa.Table, pieces: Sequence[Piece]) -> tuple[pa.Table, pa.Table]:
         """What changes for the groups that arrived, and what is now known of them; what was known is marked dead."""

@@ -11,11 +11,11 @@ from penstock.plan.weight import WEIGHT
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, check_arguments, group_key, results
-from penstock.reference.item import Event, Item, Punctuate
+from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises
 
 
-class RevisedAggregate:
+class RevisedAggregateReference:
     """Takes back what it has told of a group, and tells what the group comes to now."""
 
     def __init__(self, declared: operator.RevisedAggregate) -> None:
@@ -62,7 +62,7 @@ class RevisedAggregate:
             if all(pattern[attribute].matches(key[attribute]) for attribute in pattern.restricted):
                 del self.groups[identity]
         restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
-        return [Punctuate(Pattern.by_name(self.declared.schema, restrictions))]
+        return [Assertion(Pattern.by_name(self.declared.schema, restrictions))]
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]

@@ -42,7 +42,5 @@ def step_of(operator: RevisedAggregate, node_id: str) -> Keeping:
         groups = grouping_kernel(operator, node_id, AggregateKernel)
         return GroupKeeping(GrowingKernel(groups, groups.keys or groups.grouping))
     (below,) = operator.inputs
-    groups = AggregateKernel(
-        without_weight(below.schema), operator.keys, operator.aggregations, operator_id=node_id
-    )
+    groups = AggregateKernel(without_weight(below.schema), operator.keys, operator.aggregations, operator_id=node_id)
     return ChangesKeeping(ChangingKernel(groups, operator.without_label or operator.keys), [below.schema])
