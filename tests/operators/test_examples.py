@@ -82,7 +82,7 @@ def test_every_kind_has_an_example_somewhere() -> None:
                 if made is not None:
                     seen.add(type(made.operator))
     kinds = {s.operator for s in registered() if s.operator.__module__.startswith("penstock.")}
-    # What turning the dial makes of others nobody writes: it is drawn from theirs, by `test_the_dial_changes_no_answer`.
+    # What turning the dial makes of others nobody writes: `test_the_dial_changes_no_answer` draws it from theirs.
     assert {k.__name__ for k in kinds - seen} <= {"Source", "Sink", "RevisedAggregate"}
 
 
@@ -92,8 +92,7 @@ def test_the_dial_changes_no_answer(seed: int) -> None:
     stream = grown(Random(seed))
     try:
         (operator,) = speculate([stream.operator], ps.Consistency.middle())
-    except UserError as error:
-        assert "cannot take back" in error.message
+    except UserError:  # Somewhere behind an aggregate is what cannot take back anything.
         return
     strong, told = (s.collect(spark=local_session()) for s in (stream, replace(stream, operator=operator)))
     if WEIGHT in told.column_names:
