@@ -24,6 +24,7 @@ from penstock.kernels.step import (
     SqlStep,
     TableStep,
 )
+from penstock.operators.shared.families import AtOnceSpec, KeepingSpec
 from penstock.operators.shared.thinning import ThinningSpec
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import Behaviour, ThroughBehaviour
@@ -41,7 +42,9 @@ from penstock.plan.spec import (
     Told,
     Traits,
     found_in,
+    given,
     made_in,
+    of_one,
     register,
     registered,
     same,
@@ -75,6 +78,7 @@ __all__ = [
     "Answer",
     "Asked",
     "Assertion",
+    "AtOnceSpec",
     "Behaviour",
     "Carried",
     "Event",
@@ -83,6 +87,7 @@ __all__ = [
     "Held",
     "Item",
     "Keeping",
+    "KeepingSpec",
     "Leaving",
     "Lineage",
     "Measurements",
@@ -107,7 +112,9 @@ __all__ = [
     "Told",
     "Traits",
     "found_in",
+    "given",
     "made_in",
+    "of_one",
     "put_on",
     "register",
     "registered",

@@ -31,6 +31,8 @@ from penstock.engine.tasks.columns import needed
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.errors import UnknownOperatorError, UserError
 from penstock.operators.join.operator import Joined
+from penstock.operators.shared.families import AtOnceSpec
+from penstock.operators.shared.thinning import ThinningSpec
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
@@ -146,16 +148,25 @@ def test_a_spec_whose_answer_stands_in_no_module_is_refused() -> None:
         register(Elsewhere())
 
 
+def test_a_spec_that_lacks_what_its_family_asks_is_refused() -> None:
+    class Half(ThinningSpec[Shuffle]):
+        operator = Shuffle
+
+    with pytest.raises(UserError, match=r"operator 'shuffle' lacks step, reference, example, looks_at\."):
+        register(Half)  # type: ignore[arg-type]
+
+
 def test_answers_that_stand_in_modules_take_what_they_are_asked() -> None:
     count = 0
     for kind in (type(s) for s in registered() if s.operator in set(kinds())):
-        for question in vars(Spec):
-            answer = getattr(kind, question)
+        for question in (*vars(Spec), "rates"):
+            answer = getattr(kind, question, None)
             if isinstance(answer, InRoom):
-                asked = 1 if answer.of_operator else len(inspect.signature(vars(Spec)[question]).parameters) - 1
-                inspect.signature(answer.found()).bind(*range(asked))
+                asked = getattr(AtOnceSpec if question == "rates" else Spec, question)
+                given = [[n] for n in range(len(inspect.signature(asked).parameters) - 1)]
+                inspect.signature(answer.found()).bind(*(given if answer.given is None else answer.given(*given)))
                 count += 1
-    assert count > 50
+    assert count > 100
 
 
 # --- every place ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """The protocol of operators: all that the rest of Penstock may ask of one, and the register of who answers.
 
 An operator is a frozen record (`Operator`); what is known of it stands in its room, `penstock.operators.<name>`, and is
-asked for through its `Spec`. There are no defaults: whoever adds an operator answers every question, and `register`
-names all that is missing at once. An operator that nobody registered is an error wherever it turns up.
+asked for through its `Spec`. There are no defaults: whoever adds an operator answers every question, or takes the
+answers of a family (`penstock.operators.shared`), and `register` names all that is missing at once. An operator that
+nobody registered is an error wherever it turns up.
 """
 
 from __future__ import annotations
@@ -246,8 +247,9 @@ class Spec(ABC, Generic[O]):
 class InRoom:
     """An answer that stands in a module of the room, which is loaded when it is first asked for."""
 
-    def __init__(self, module: str, name: str | None, of_operator: bool) -> None:
-        self.module, self.name, self.of_operator = module, name, of_operator
+    def __init__(self, module: str, name: str | None, given: Callable[..., tuple[Any, ...]] | None = None) -> None:
+        """`given` picks what it is given from what the question gives; None leaves it as it is."""
+        self.module, self.name, self.given = module, name, given
 
     def __set_name__(self, owner: type, question: str) -> None:
         # A spec that is derived from another, elsewhere, has its answers from where they are.
@@ -257,8 +259,8 @@ class InRoom:
     def __get__(self, spec: Spec[Any] | None, kind: type[Spec[Any]]) -> Any:
         if spec is None:
             return self
-        answer = self.found()
-        return (lambda operator, _: answer(operator)) if self.of_operator else answer
+        answer, given = self.found(), self.given
+        return answer if given is None else lambda *asked: answer(*given(*asked))
 
     def found(self) -> Callable[..., Any]:
         """The function or class itself."""
@@ -271,12 +273,32 @@ def found_in(module: str, name: str | None = None) -> Any:
 
     It is given what the question gives, and its module is imported no sooner than it is asked.
     """
-    return InRoom(module, name, of_operator=False)
+    return InRoom(module, name)
+
+
+def of_one(module: str, name: str) -> Any:
+    """As `found_in`, for an operator with one input: the function is given what there is of that, not a list of it."""
+    return InRoom(module, name, lambda operator, below, *more: (operator, below[0], *more))
 
 
 def made_in(module: str, name: str) -> Any:
-    """The answer is an object of a class in a module of the room, made of the operator alone."""
-    return InRoom(module, name, of_operator=True)
+    """The answer is made of the operator alone, by a class or function in a module of the room."""
+    return InRoom(module, name, lambda operator, *_: (operator,))
+
+
+class Given:
+    """An answer that is always the same."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __get__(self, spec: Spec[Any] | None, kind: type[Spec[Any]]) -> Any:
+        return self if spec is None else lambda *_: self.answer
+
+
+def given(answer: Any) -> Any:
+    """The answer is always this."""
+    return Given(answer)
 
 
 _SPECS: dict[type[Operator], Spec[Any]] = {}
@@ -292,16 +314,20 @@ def register(spec: Spec[Any]) -> None:
     Traceback (most recent call last):
     penstock.errors.UserError: operator 'forgotten' lacks traits, lineage, facts, reads, computed, definition, ...
     """
-    kind = spec if isinstance(spec, type) else type(spec)
+    kind: Any = spec if isinstance(spec, type) else type(spec)
     name = getattr(kind, "operator", Operator).__name__.lower()
-    asked = [n for n in vars(Spec) if getattr(vars(Spec)[n], "__isabstractmethod__", False)]
-    missing = [n for n in asked if n in getattr(kind, "__abstractmethods__", frozenset()) or _is_nowhere(kind, n)]
+    questions = dict.fromkeys(n for base in reversed(kind.__mro__) for n, a in vars(base).items() if _is_question(a))
+    missing = [n for n in questions if n in kind.__abstractmethods__ or _is_nowhere(kind, n)]
     if missing:
         hint = f"write {missing[0]}(…) in class {kind.__name__}; penstock.plan.spec says what it answers"
         raise UserError(f"operator '{name}' lacks {', '.join(missing)}", hint=hint)
     if isinstance(spec, type):
         raise UserError(f"operator '{name}': a class is registered", hint=f"register({kind.__name__}())")
     _SPECS[spec.operator] = spec
+
+
+def _is_question(answer: Any) -> bool:
+    return bool(getattr(answer, "__isabstractmethod__", False))
 
 
 def _is_nowhere(kind: Any, question: str) -> bool:

@@ -6,19 +6,16 @@ what they answer alike in `groups`, and parts of their verdicts, bounds and resp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.plan.spec import Measurements, Retraction, Traits, found_in, made_in
+from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
     from penstock.plan.behaviour import Behaviour
     from penstock.plan.operator import Operator
 
@@ -28,11 +25,10 @@ class AggregateSpec(GroupsSpec[Aggregate]):
 
     operator = Aggregate
 
-    def traits(self, operator: Aggregate) -> Traits:
-        return Traits(
-            keeps_state=True, heeds_order=False, at_once=False, makes="one",
-            exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
-        )  # fmt: skip
+    traits = given(Traits(
+        keeps_state=True, heeds_order=False, at_once=False, makes="one",
+        exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
+    ))  # fmt: skip
 
     def revised(self, operator: Aggregate, inputs: Sequence[Operator]) -> Operator:
         from penstock.operators.revised_aggregate.operator import RevisedAggregate
@@ -48,19 +44,8 @@ class AggregateSpec(GroupsSpec[Aggregate]):
 
         return ClosingBehaviour(operator, operator.keys)
 
-    def judge(self, operator: Aggregate, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.aggregate.contract import judge_aggregate
-
-        return judge_aggregate(operator, below[0])
-
-    def bound(self, operator: Aggregate, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.operators.aggregate.contract import bound_aggregate
-
-        return bound_aggregate(operator, below[0], measured.epoch)
-
-    def total(self, operator: Aggregate, below: Sequence[int | None]) -> int | None:
-        return below[0]
-
+    judge = of_one("contract", "judge_aggregate")
+    bound = of_one("contract", "bound_aggregate")
     respond = found_in("feedback", "respond_aggregate")
     step = found_in("step", "step_of")
     reference = made_in("reference", "AggregateReference")

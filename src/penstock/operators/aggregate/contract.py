@@ -20,6 +20,7 @@ from penstock.contract.size import Bound, widths
 from penstock.errors import counted
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.window.contract import clock_ticks
+from penstock.plan.spec import Measurements
 from penstock.plan.window import TimeWindow
 from penstock.sql.aggregation import decompose
 
@@ -106,12 +107,12 @@ def groups_of(operator: Aggregate, below: Rates) -> Groups:
     return Groups(keys, together, many, missing, _width(operator), results)
 
 
-def bound_aggregate(operator: Aggregate, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
+def bound_aggregate(operator: Aggregate, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """Groups that are not complete: as many as keys occur together, or at most one for each event that is waiting."""
     groups = groups_of(operator, below)
     closing = below.on(operator.keys)
     if isinstance(operator.window, TimeWindow):
-        return _windowed(operator.window, below, groups, closing, epoch)
+        return _windowed(operator.window, below, groups, closing, measured.epoch)
     term = soonest(closing)
     keys, together = groups.keys, groups.together
     if not keys or (term is None and together is not None and all(k in below.finite for k in keys)):
@@ -121,7 +122,7 @@ def bound_aggregate(operator: Aggregate, below: Rates, epoch: int | None) -> tup
         return replace(one, stored=few * PARTS), groups.behind
     if term is None:
         return Bound(None, None, None, None), groups.behind
-    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
+    by_rate = None if term.ticks is None else below.held(term.ticks, measured.epoch)
     bound = least(below, term, by_rate, together, groups.many, groups.missing, groups.width, term.ticks)
     return bound, groups.behind
 

@@ -3,20 +3,17 @@ what was computed of its events."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
 
 from penstock.operators.aggregate.operator import Aggregate
-from penstock.plan.spec import Fact, Lineage, Spec, Told, same
-
-if TYPE_CHECKING:
-    from penstock.contract.flow import Flow
-    from penstock.pattern.pattern import Pattern
+from penstock.operators.shared.families import KeepingSpec
+from penstock.plan.spec import Fact, Lineage, same
 
 A = TypeVar("A", bound=Aggregate)
 
 
-class GroupsSpec(Spec[A]):
+class GroupsSpec(KeepingSpec[A]):
     """The part of a spec that the kinds of aggregates share; how groups end, and so all the rest, each says itself."""
 
     def lineage(self, operator: A) -> Lineage:
@@ -31,21 +28,8 @@ class GroupsSpec(Spec[A]):
         """All that is computed of a group is stored, wanted or not."""
         return {*operator.keys, *(c for a in operator.aggregations for c in a.columns)}
 
-    def computed(self, operator: A, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
-        return frozenset(operator.schema.names)
-
-    def definition(self, operator: A) -> str:
-        return operator.detail
-
     def held(self, operator: A) -> dict[str, Any] | None:
         found: dict[str, Any] = {"kind": operator.kind, "keys": list(operator.keys)}
         if (window := operator.window) is not None:
             found |= {"label": window.label, "on": window.on, "size": getattr(window, "size", None)}
         return found
-
-    def passes_all(self, operator: A, pattern: Pattern) -> bool:
-        """What was stored before a feedback came is still to be dropped."""
-        return False
-
-    def issues(self, operator: A, below: Sequence[Flow]) -> Iterable[Told]:
-        return ()

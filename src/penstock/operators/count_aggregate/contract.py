@@ -10,6 +10,7 @@ from penstock.contract.rates import Rates
 from penstock.contract.size import Bound
 from penstock.operators.aggregate.contract import flow_of_groups, groups_of, judge_leaving, on_attributes
 from penstock.operators.count_aggregate.operator import CountAggregate
+from penstock.plan.spec import Measurements
 
 
 def judge_counts(operator: CountAggregate, below: Flow) -> Verdict:
@@ -26,7 +27,7 @@ def judge_counts(operator: CountAggregate, below: Flow) -> Verdict:
     return Verdict("constant", "at once", flow, (f"{said} stays",), useful=on_attributes(keys))
 
 
-def bound_counts(operator: CountAggregate, below: Rates) -> tuple[Bound, Rates]:
+def bound_counts(operator: CountAggregate, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """Of each key the windows that are not full."""
     groups = groups_of(operator, below)
     parts = math.ceil(operator.window.size / operator.window.slide) + 1

@@ -10,6 +10,7 @@ from penstock.contract.keeping import assumed_of, waiting_for
 from penstock.contract.rates import Rates, soonest
 from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.distinct.operator import Distinct
+from penstock.plan.spec import Measurements
 
 
 def judge_distinct(operator: Distinct, below: Flow) -> Verdict:
@@ -29,7 +30,7 @@ def judge_distinct(operator: Distinct, below: Flow) -> Verdict:
     return Verdict("unbounded", "at once", flow, (waiting_for("remembered events", below, ()),), needs, useful=useful)
 
 
-def bound_distinct(operator: Distinct, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
+def bound_distinct(operator: Distinct, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """Events that may come again. A file of them is rewritten when half of its time is over: twice the time is stored.
 
     >>> import penstock as ps
@@ -44,8 +45,8 @@ def bound_distinct(operator: Distinct, below: Rates, epoch: int | None) -> tuple
     width = widths(operator.schema.arrow, HASH)
     if term is None and few is None:
         return Bound(None, None, None, 0), passed
-    by_rate = None if term is None or term.ticks is None else below.held(term.ticks, epoch)
+    by_rate = None if term is None or term.ticks is None else below.held(term.ticks, measured.epoch)
     bound = least(below, term, by_rate, few, f"{few} combinations of values", (), width, 0)
-    twice = None if term is None or term.ticks is None else below.held(2 * term.ticks, epoch)
+    twice = None if term is None or term.ticks is None else below.held(2 * term.ticks, measured.epoch)
     known = [n for n in (twice, few) if n is not None]
     return replace(bound, stored=min(known, default=None)), passed

@@ -13,6 +13,7 @@ from penstock.errors import counted
 from penstock.operators.impute.operator import Impute
 from penstock.operators.map.contract import judge_map, mapped_rates
 from penstock.plan.at_once import comes_as_read, finds_several
+from penstock.plan.spec import Measurements
 
 
 def judge_impute(operator: Impute, below: Flow) -> Verdict:
@@ -23,7 +24,7 @@ def judge_impute(operator: Impute, below: Flow) -> Verdict:
     return Verdict("bounded", "complete", judge_map(operator, below).behind, why, (), assumes)
 
 
-def bound_impute(operator: Impute, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
+def bound_impute(operator: Impute, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """Events that wait for their turn: of one epoch at most, if no epoch brings more than the budget.
 
     >>> from penstock.analysis.bounds import bounds
@@ -36,7 +37,7 @@ def bound_impute(operator: Impute, below: Rates, epoch: int | None) -> tuple[Bou
     [500, None]
     """
     behind = mapped_rates(operator, below)
-    arriving = None if epoch is None else math.ceil(epoch * max(1, len(below.sources)) * below.fan)
+    arriving = None if measured.epoch is None else math.ceil(measured.epoch * max(1, len(below.sources)) * below.fan)
     source = operator.inputs[0]
     counted = comes_as_read(source) and not finds_several(source)
     if arriving is not None and arriving <= operator.budget and counted:

@@ -2,72 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.instrument.operator import Instrument
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.operators.shared.thinning import ThinningSpec
+from penstock.plan.spec import Told, found_in, made_in
 
 if TYPE_CHECKING:
     import random
 
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
-    from penstock.plan.response import Response
+    from penstock.contract.flow import Flow
 
 
-class InstrumentSpec(Spec[Instrument]):
+class InstrumentSpec(ThinningSpec[Instrument]):
     operator = Instrument
 
-    def traits(self, operator: Instrument) -> Traits:
-        return Traits(
-            keeps_state=False, heeds_order=False, at_once=True, makes="one",
-            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
-        )  # fmt: skip
-
-    def lineage(self, operator: Instrument) -> Lineage:
-        return same(operator)
-
-    def facts(self, operator: Instrument) -> Mapping[str, Fact]:
-        return {}
-
-    def reads(self, operator: Instrument, port: int, wanted: frozenset[str]) -> Collection[str]:
-        return operator.inputs[port].schema.names
-
-    def computed(self, operator: Instrument, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
-        return below[0]
-
-    def definition(self, operator: Instrument) -> str:
-        return operator.detail
-
-    def held(self, operator: Instrument) -> dict[str, Any] | None:
-        return None
+    def looks_at(self, operator: Instrument) -> Collection[str]:
+        return operator.schema.names
 
     behaviour = made_in("punctuation", "InstrumentBehaviour")
-
-    def judge(self, operator: Instrument, below: Sequence[Flow]) -> Verdict:
-        from penstock.contract.passing import passing
-
-        return passing(operator, below[0])
-
-    def bound(self, operator: Instrument, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.contract.bounding import passing_rates
-        from penstock.contract.size import Bound
-
-        return Bound(), passing_rates(operator, below[0])
-
-    def total(self, operator: Instrument, below: Sequence[int | None]) -> int | None:
-        return below[0]
-
-    def respond(self, operator: Instrument, pattern: Pattern) -> Response:
-        from penstock.plan.responses import unchanged
-
-        return unchanged(operator, pattern)
-
-    def passes_all(self, operator: Instrument, pattern: Pattern) -> bool:
-        return True
 
     def issues(self, operator: Instrument, below: Sequence[Flow]) -> Iterable[Told]:
         from penstock.operators.instrument.punctuation import said

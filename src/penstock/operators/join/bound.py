@@ -17,6 +17,7 @@ from penstock.operators.join.meeting import Meeting, meeting_of, used_by
 from penstock.operators.join.operator import LONELY, Join, Joined
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.plan.domain import domains_behind
+from penstock.plan.spec import Measurements
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Stay:
     rows: int | None
 
 
-def bound_join(operator: Join, below: Sequence[Rates], epoch: int | None) -> tuple[Bound, Rates]:
+def bound_join(operator: Join, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
     """Both sides together. Results of matches appear at once, unmatched rows when they leave.
 
     >>> from penstock.builder.stream import StreamBuilder
@@ -40,7 +41,7 @@ def bound_join(operator: Join, below: Sequence[Rates], epoch: int | None) -> tup
     >>> found.rows, found.late, found.why
     (162, '25 ticks', 'left: 2 a tick for 25 ticks; right: 2 a tick for 25 ticks')
     """
-    bound, stays = bound_sides(operator, below, epoch)
+    bound, stays = bound_sides(operator, below, measured.epoch)
     waits = [stays[k].term.ticks for k in LONELY[operator.how]]
     late = None if None in waits else max((t for t in waits if t is not None), default=0)
     return replace(bound, delay=late), pace_behind(operator, below, stays)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
-from penstock.plan.spec import Measurements, Retraction, Traits, found_in, made_in
+from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
 
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
     from penstock.plan.behaviour import Behaviour
 
 
@@ -23,11 +19,10 @@ class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
 
     operator = LandmarkAggregate
 
-    def traits(self, operator: LandmarkAggregate) -> Traits:
-        return Traits(
-            keeps_state=True, heeds_order=False, at_once=False, makes="one",
-            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
-        )  # fmt: skip
+    traits = given(Traits(
+        keeps_state=True, heeds_order=False, at_once=False, makes="one",
+        exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+    ))  # fmt: skip
 
     def behaviour(self, operator: LandmarkAggregate, heard: bool) -> Behaviour:
         """Windows end for all keys together: only their ends count."""
@@ -35,19 +30,8 @@ class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
 
         return ClosingBehaviour(operator, (operator.window.label,))
 
-    def judge(self, operator: LandmarkAggregate, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.landmark_aggregate.contract import judge_landmarks
-
-        return judge_landmarks(operator, below[0])
-
-    def bound(self, operator: LandmarkAggregate, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.operators.landmark_aggregate.contract import bound_landmarks
-
-        return bound_landmarks(operator, below[0])
-
-    def total(self, operator: LandmarkAggregate, below: Sequence[int | None]) -> int | None:
-        return below[0]
-
+    judge = of_one("contract", "judge_landmarks")
+    bound = of_one("contract", "bound_landmarks")
     respond = found_in("feedback", "respond_landmarks")
     step = found_in("step", "step_of")
     reference = made_in("reference", "LandmarkAggregateReference")

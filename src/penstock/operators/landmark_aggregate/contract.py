@@ -10,6 +10,7 @@ from penstock.contract.size import Bound
 from penstock.operators.aggregate.contract import flow_of_groups, groups_of, growing_with_events, on_attributes
 from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.window.contract import clock_ticks
+from penstock.plan.spec import Measurements
 
 
 def judge_landmarks(operator: LandmarkAggregate, below: Flow) -> Verdict:
@@ -41,7 +42,7 @@ def judge_landmarks(operator: LandmarkAggregate, below: Flow) -> Verdict:
     return Verdict(state, output_of(state), flow, tuple(said), needs, useful=useful)
 
 
-def bound_landmarks(operator: LandmarkAggregate, below: Rates) -> tuple[Bound, Rates]:
+def bound_landmarks(operator: LandmarkAggregate, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """Of each key its total, and what came in the periods that are not over."""
     window = operator.window
     groups = groups_of(operator, below)

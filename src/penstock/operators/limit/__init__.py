@@ -5,45 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.limit.operator import Limit
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.operators.shared.families import KeepingSpec
+from penstock.plan.spec import Measurements, Retraction, Told, Traits, found_in, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from penstock.contract.flow import Flow, Verdict
+    from penstock.contract.flow import Flow
     from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.response import Response
 
 
-class LimitSpec(Spec[Limit]):
+class LimitSpec(KeepingSpec[Limit]):
     """It counts what it lets through, and says that nothing more is wanted when there is enough."""
 
     operator = Limit
 
     # --- the plan
-    def traits(self, operator: Limit) -> Traits:
-        return Traits(
-            keeps_state=True, heeds_order=True, at_once=False, makes="one",
-            exact=True, listens=False, queues=False, retracts=Retraction.REFUSES,
-        )  # fmt: skip
-
-    def lineage(self, operator: Limit) -> Lineage:
-        return same(operator)
-
-    def facts(self, operator: Limit) -> Mapping[str, Fact]:
-        return {}
-
-    def reads(self, operator: Limit, port: int, wanted: frozenset[str]) -> Collection[str]:
-        return operator.inputs[port].schema.names
-
-    def computed(self, operator: Limit, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
-        return frozenset(operator.schema.names)
-
-    def definition(self, operator: Limit) -> str:
-        return operator.detail
+    traits = given(Traits(
+        keeps_state=True, heeds_order=True, at_once=False, makes="one",
+        exact=True, listens=False, queues=False, retracts=Retraction.REFUSES,
+    ))  # fmt: skip
 
     def held(self, operator: Limit) -> dict[str, Any] | None:
         return {"kind": operator.kind}
@@ -52,10 +37,7 @@ class LimitSpec(Spec[Limit]):
     behaviour = made_in("punctuation", "LimitBehaviour")
 
     # --- contracts
-    def judge(self, operator: Limit, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.limit.contract import judge_limit
-
-        return judge_limit(operator, below[0])
+    judge = of_one("contract", "judge_limit")
 
     def bound(self, operator: Limit, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
         from penstock.contract.bounding import sized
@@ -72,9 +54,6 @@ class LimitSpec(Spec[Limit]):
 
         # The first n are counted before anybody looks at them.
         return behind_only(operator, "what is dropped before it would let others in")
-
-    def passes_all(self, operator: Limit, pattern: Pattern) -> bool:
-        return False
 
     def issues(self, operator: Limit, below: Sequence[Flow]) -> Iterable[Told]:
         """When there is enough, nothing is wanted."""

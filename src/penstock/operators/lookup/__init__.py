@@ -6,32 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.lookup.operator import TableJoin
-from penstock.plan.spec import (
-    Carried,
-    Fact,
-    Lineage,
-    Measurements,
-    Retraction,
-    Spec,
-    Surroundings,
-    Told,
-    Traits,
-    found_in,
-)
+from penstock.operators.shared.families import AtOnceSpec
+from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
     from penstock.reference.running import Running
 
 
-class LookupSpec(Spec[TableJoin]):
+class LookupSpec(AtOnceSpec[TableJoin]):
     """What is promised of events holds of results; of the table nothing is ever promised, since it may change."""
 
     operator = TableJoin
@@ -47,20 +35,8 @@ class LookupSpec(Spec[TableJoin]):
         of_stream = ((c.name, c.origins) for c in operator.columns if all(side == 0 for side, _ in c.origins))
         return {name: Carried(origins) for name, origins in of_stream}
 
-    def facts(self, operator: TableJoin) -> Mapping[str, Fact]:
-        return {}
-
     def reads(self, operator: TableJoin, port: int, wanted: frozenset[str]) -> Collection[str]:
         return operator.reads
-
-    def computed(self, operator: TableJoin, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
-        return frozenset(operator.schema.names)
-
-    def definition(self, operator: TableJoin) -> str:
-        return operator.detail
-
-    def held(self, operator: TableJoin) -> dict[str, Any] | None:
-        return None
 
     # --- punctuation
     def behaviour(self, operator: TableJoin, heard: bool) -> Behaviour:
@@ -75,23 +51,13 @@ class LookupSpec(Spec[TableJoin]):
 
         return passing(operator, below[0])
 
-    def bound(self, operator: TableJoin, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
+    def rates(self, operator: TableJoin, below: Sequence[Rates]) -> Rates:
         from penstock.contract.bounding import passing_rates
-        from penstock.contract.size import Bound
 
-        return Bound(), passing_rates(operator, below[0])
-
-    def total(self, operator: TableJoin, below: Sequence[int | None]) -> int | None:
-        return None if operator.as_of is None else below[0]  # Without versions, an event finds all rows with its key.
+        return passing_rates(operator, below[0])
 
     # --- feedback
     respond = found_in("feedback", "respond_lookup")
-
-    def passes_all(self, operator: TableJoin, pattern: Pattern) -> bool:
-        return True
-
-    def issues(self, operator: TableJoin, below: Sequence[Flow]) -> Iterable[Told]:
-        return ()
 
     # --- running it
     step = found_in("step", "step_of")

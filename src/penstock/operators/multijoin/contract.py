@@ -11,6 +11,7 @@ from penstock.contract.size import Bound
 from penstock.operators.join.bound import bound_sides, pace_behind
 from penstock.operators.join.contract import judge_sides
 from penstock.operators.multijoin.operator import MultiJoin
+from penstock.plan.spec import Measurements
 
 
 def judge_multijoin(operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
@@ -18,7 +19,7 @@ def judge_multijoin(operator: MultiJoin, below: Sequence[Flow]) -> Verdict:
     return judge_sides(operator, below)
 
 
-def bound_multijoin(operator: MultiJoin, below: Sequence[Rates], epoch: int | None) -> tuple[Bound, Rates]:
+def bound_multijoin(operator: MultiJoin, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
     """All inputs together; results appear at once."""
-    bound, stays = bound_sides(operator, below, epoch)
+    bound, stays = bound_sides(operator, below, measured.epoch)
     return replace(bound, delay=0), pace_behind(operator, below, stays)

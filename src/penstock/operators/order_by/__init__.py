@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.order_by.operator import OrderBy
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.operators.shared.families import KeepingSpec
+from penstock.plan.spec import Retraction, Traits, found_in, made_in, of_one
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.response import Response
 
 
-class OrderBySpec(Spec[OrderBy]):
+class OrderBySpec(KeepingSpec[OrderBy]):
     """Exactly, a sorted prefix at a time as punctuation completes it; or roughly and at once, with a buffer (slack)."""
 
     operator = OrderBy
@@ -30,21 +27,6 @@ class OrderBySpec(Spec[OrderBy]):
             exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
         )  # fmt: skip
 
-    def lineage(self, operator: OrderBy) -> Lineage:
-        return same(operator)
-
-    def facts(self, operator: OrderBy) -> Mapping[str, Fact]:
-        return {}
-
-    def reads(self, operator: OrderBy, port: int, wanted: frozenset[str]) -> Collection[str]:
-        return operator.inputs[port].schema.names
-
-    def computed(self, operator: OrderBy, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
-        return frozenset(operator.schema.names)
-
-    def definition(self, operator: OrderBy) -> str:
-        return operator.detail
-
     def held(self, operator: OrderBy) -> dict[str, Any] | None:
         return {"kind": "order", "by": [n for n, _ in operator.by]}
 
@@ -52,18 +34,8 @@ class OrderBySpec(Spec[OrderBy]):
     behaviour = made_in("punctuation", "OrderBehaviour")
 
     # --- contracts
-    def judge(self, operator: OrderBy, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.order_by.contract import judge_order
-
-        return judge_order(operator, below[0])
-
-    def bound(self, operator: OrderBy, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.operators.order_by.contract import bound_order
-
-        return bound_order(operator, below[0], measured.epoch)
-
-    def total(self, operator: OrderBy, below: Sequence[int | None]) -> int | None:
-        return below[0]
+    judge = of_one("contract", "judge_order")
+    bound = of_one("contract", "bound_order")
 
     # --- feedback
     def respond(self, operator: OrderBy, pattern: Pattern) -> Response:
@@ -75,12 +47,6 @@ class OrderBySpec(Spec[OrderBy]):
         # Whatever the order of the others becomes, they all come out.
         mine = pattern.over(operator.inputs[0].schema)
         return Response(inputs=(mine,), send=((mine,),), purge=True)
-
-    def passes_all(self, operator: OrderBy, pattern: Pattern) -> bool:
-        return False
-
-    def issues(self, operator: OrderBy, below: Sequence[Flow]) -> Iterable[Told]:
-        return ()
 
     # --- running it
     step = found_in("step", "step_of")

@@ -11,6 +11,7 @@ from penstock.contract.keeping import assumed_of, waiting_for
 from penstock.contract.rates import Rates
 from penstock.contract.size import HASH, Bound, widths
 from penstock.operators.order_by.operator import OrderBy
+from penstock.plan.spec import Measurements
 
 
 def judge_order(operator: OrderBy, below: Flow) -> Verdict:
@@ -51,7 +52,7 @@ def judge_order(operator: OrderBy, below: Flow) -> Verdict:
     return Verdict("unbounded", "held back", flow, why, needs, useful=useful)
 
 
-def bound_order(operator: OrderBy, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
+def bound_order(operator: OrderBy, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """Events that an earlier one may still precede.
 
     >>> import penstock as ps
@@ -69,5 +70,5 @@ def bound_order(operator: OrderBy, below: Rates, epoch: int | None) -> tuple[Bou
     term = below.on([first]).get(frozenset({(first, "+")}))
     if term is None or descending:
         return Bound(None, None, None, None), below
-    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
+    by_rate = None if term.ticks is None else below.held(term.ticks, measured.epoch)
     return bounding.least(below, term, by_rate, None, "", (), width, term.ticks), below

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.pace.operator import Pace
+from penstock.operators.shared.families import AtOnceSpec
 from penstock.operators.union.operator import alike, of_any
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Surroundings, Told, Traits, found_in
+from penstock.plan.spec import Lineage, Retraction, Surroundings, Told, Traits, found_in, given
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from penstock.contract import rates
     from penstock.contract.flow import Flow
-    from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.response import Response
     from penstock.reference.running import Running
 
 
-class PaceSpec(Spec[Pace]):
+class PaceSpec(AtOnceSpec[Pace]):
     """A union that knows how far time has got, drops what is too far behind, and promises that it does.
 
     How far time has got is a matter of epochs, so results depend on how the stream is cut into them.
@@ -29,41 +28,20 @@ class PaceSpec(Spec[Pace]):
     operator = Pace
 
     # --- the plan
-    def traits(self, operator: Pace) -> Traits:
-        return Traits(
-            keeps_state=False, heeds_order=True, at_once=True, makes="one",
-            exact=False, listens=False, queues=False, retracts=Retraction.REFUSES,
-        )  # fmt: skip
+    traits = given(Traits(
+        keeps_state=False, heeds_order=True, at_once=True, makes="one",
+        exact=False, listens=False, queues=False, retracts=Retraction.REFUSES,
+    ))  # fmt: skip
 
     def lineage(self, operator: Pace) -> Lineage:
         return of_any(operator)
-
-    def facts(self, operator: Pace) -> Mapping[str, Fact]:
-        return {}
-
-    def reads(self, operator: Pace, port: int, wanted: frozenset[str]) -> Collection[str]:
-        return operator.inputs[port].schema.names
-
-    def computed(self, operator: Pace, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
-        return frozenset(operator.schema.names)
-
-    def definition(self, operator: Pace) -> str:
-        return operator.detail
-
-    def held(self, operator: Pace) -> dict[str, Any] | None:
-        return None
 
     # --- punctuation
     behaviour = found_in("punctuation", "PaceBehaviour")
 
     # --- contracts
     judge = found_in("contract", "judge_pace")
-
-    def bound(self, operator: Pace, below: Sequence[rates.Rates], measured: Measurements) -> tuple[Bound, rates.Rates]:
-        from penstock.contract.size import Bound
-        from penstock.operators.pace.contract import paced
-
-        return Bound(), paced(operator, below)
+    rates = found_in("contract", "paced")
 
     def total(self, operator: Pace, below: Sequence[int | None]) -> int | None:
         from penstock.operators.union.contract import added
@@ -78,8 +56,7 @@ class PaceSpec(Spec[Pace]):
         why = f"its events tell how far `{operator.on}` has got, and so what is too far behind"
         return behind_only(operator, why)
 
-    def passes_all(self, operator: Pace, pattern: Pattern) -> bool:
-        return False
+    passes_all = given(False)
 
     def issues(self, operator: Pace, below: Sequence[Flow]) -> Iterable[Told]:
         """Each input is told what is too far behind by now."""

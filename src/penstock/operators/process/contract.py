@@ -11,6 +11,7 @@ from penstock.contract.size import HASH, Bound, widths
 from penstock.errors import counted
 from penstock.operators.aggregate.contract import judge_leaving, on_attributes
 from penstock.operators.process.operator import Process
+from penstock.plan.spec import Measurements
 
 
 def judge_process(operator: Process, below: Flow) -> Verdict:
@@ -28,7 +29,7 @@ def judge_process(operator: Process, below: Flow) -> Verdict:
     return replace(judge_leaving("keys", by, below, closing, flow), output="at once")
 
 
-def bound_process(operator: Process, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
+def bound_process(operator: Process, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """As many rows as keys occur together, or at most one for each event since the first key that is not over.
 
     >>> import penstock as ps
@@ -50,5 +51,5 @@ def bound_process(operator: Process, below: Rates, epoch: int | None) -> tuple[B
             return Bound(None, None, None, 0), results
         return replace(sized(together, width, 0, (), many), stored=together * PARTS), results
     missing = tuple(f"{owner(below)}.expect(keys={{'{n}': …}})" for n in by if below.together([n]) is None)
-    by_rate = None if term.ticks is None else below.held(term.ticks, epoch)
+    by_rate = None if term.ticks is None else below.held(term.ticks, measured.epoch)
     return least(below, term, by_rate, together, many, missing, width, 0), results

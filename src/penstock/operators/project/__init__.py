@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.project.operator import Project
-from penstock.plan.spec import (
-    Carried,
-    Fact,
-    Lineage,
-    Measurements,
-    Retraction,
-    Spec,
-    Surroundings,
-    Told,
-    Traits,
-    found_in,
-)
+from penstock.operators.shared.families import AtOnceSpec
+from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in, given, of_one
 
 if TYPE_CHECKING:
     import random
 
-    from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
     from penstock.plan.operator import Operator
     from penstock.reference.running import Running
 
 
-class ProjectSpec(Spec[Project]):
+class ProjectSpec(AtOnceSpec[Project]):
     operator = Project
 
-    def traits(self, operator: Project) -> Traits:
-        return Traits(
-            keeps_state=False, heeds_order=False, at_once=True, makes="one",
-            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
-        )  # fmt: skip
+    traits = given(Traits(
+        keeps_state=False, heeds_order=False, at_once=True, makes="one",
+        exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+    ))  # fmt: skip
 
     def lineage(self, operator: Project) -> Lineage:
         return {new: Carried(((0, old),)) for old, names in operator.renames.items() for new in names}
-
-    def facts(self, operator: Project) -> Mapping[str, Fact]:
-        return {}
 
     def reads(self, operator: Project, port: int, wanted: frozenset[str]) -> Collection[str]:
         return {c for name, e in operator.columns if name in wanted for c in e.columns}
@@ -56,9 +39,6 @@ class ProjectSpec(Spec[Project]):
 
     def definition(self, operator: Project) -> str:
         return operator.meaning
-
-    def held(self, operator: Project) -> dict[str, Any] | None:
-        return None
 
     def revised(self, operator: Project, inputs: Sequence[Operator]) -> Operator:
         """The weight goes through, whatever else is computed."""
@@ -81,28 +61,14 @@ class ProjectSpec(Spec[Project]):
 
         return DescribingBehaviour(operator, tuple(operator.renames), partial(through_project, operator))
 
-    def judge(self, operator: Project, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.project.contract import judge_project
+    judge = of_one("contract", "judge_project")
 
-        return judge_project(operator, below[0])
-
-    def bound(self, operator: Project, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
+    def rates(self, operator: Project, below: Sequence[Rates]) -> Rates:
         from penstock.contract.bounding import renamed
-        from penstock.contract.size import Bound
 
-        return Bound(), renamed(below[0], operator, operator.renames)
-
-    def total(self, operator: Project, below: Sequence[int | None]) -> int | None:
-        return below[0]
+        return renamed(below[0], operator, operator.renames)
 
     respond = found_in("feedback", "respond_project")
-
-    def passes_all(self, operator: Project, pattern: Pattern) -> bool:
-        return True
-
-    def issues(self, operator: Project, below: Sequence[Flow]) -> Iterable[Told]:
-        return ()
-
     step = found_in("step", "step_of")
 
     def reference(self, operator: Project, around: Surroundings) -> Running:

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
-from penstock.plan.spec import Measurements, Retraction, Traits, found_in, made_in
+from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
 
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
     from penstock.plan.operator import Operator
@@ -26,11 +23,10 @@ class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
 
     operator = RevisedAggregate
 
-    def traits(self, operator: RevisedAggregate) -> Traits:
-        return Traits(
-            keeps_state=True, heeds_order=False, at_once=True, makes="any",
-            exact=False, listens=True, queues=False, retracts=Retraction.ANSWERS,
-        )  # fmt: skip
+    traits = given(Traits(
+        keeps_state=True, heeds_order=False, at_once=True, makes="any",
+        exact=False, listens=True, queues=False, retracts=Retraction.ANSWERS,
+    ))  # fmt: skip
 
     def revised(self, operator: RevisedAggregate, inputs: Sequence[Operator]) -> Operator:
         from dataclasses import replace
@@ -42,15 +38,8 @@ class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
 
         return ClosingBehaviour(operator, operator.keys)
 
-    def judge(self, operator: RevisedAggregate, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.revised_aggregate.contract import judge_revised
-
-        return judge_revised(operator, below[0])
-
-    def bound(self, operator: RevisedAggregate, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.operators.revised_aggregate.contract import bound_revised
-
-        return bound_revised(operator, below[0], measured.epoch)
+    judge = of_one("contract", "judge_revised")
+    bound = of_one("contract", "bound_revised")
 
     def total(self, operator: RevisedAggregate, below: Sequence[int | None]) -> int | None:
         return None if below[0] is None else 2 * below[0]

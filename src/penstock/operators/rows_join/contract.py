@@ -15,6 +15,7 @@ from penstock.operators.join.bound import each_once, pace_of_any
 from penstock.operators.join.contract import called, flow_behind
 from penstock.operators.join.operator import LONELY
 from penstock.operators.rows_join.operator import RowsJoin
+from penstock.plan.spec import Measurements
 
 
 def judge_rows_join(operator: RowsJoin, below: Sequence[Flow]) -> Verdict:
@@ -101,7 +102,7 @@ def _over(operator: RowsJoin, below: Sequence[Flow]) -> tuple[str, frozenset[str
     return None
 
 
-def bound_rows_join(operator: RowsJoin, below: Sequence[Rates], epoch: int | None) -> tuple[Bound, Rates]:
+def bound_rows_join(operator: RowsJoin, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
     """Rows that wait for their place until both times have passed, and the last n of each key."""
     terms = [p.on([t]).get(frozenset({(t, "+")}), Delay(None)) for p, t in zip(below, operator.times, strict=True)]
     known = [t.ticks for t in terms if t.ticks is not None]
@@ -112,7 +113,7 @@ def bound_rows_join(operator: RowsJoin, below: Sequence[Rates], epoch: int | Non
     why: list[str] = []
     for k, (pace, name, limit) in enumerate(zip(below, operator.side_names, operator.rows, strict=True)):
         keys = pace.together(pair[k] for pair in operator.keys)
-        waiting = None if slowest is None else pace.held(slowest, epoch)
+        waiting = None if slowest is None else pace.held(slowest, measured.epoch)
         if waiting is None and pace.rate is None:
             lacks.append(pace.lacks)
         if keys is None or limit is None:

@@ -6,16 +6,16 @@ Which of them is its own affair: it says so in its step and its reference. All e
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+from penstock.operators.shared.families import AtOnceSpec
 from penstock.plan.operator import Operator
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, same
+from penstock.plan.spec import Lineage, Retraction, Traits, given, same
 
 if TYPE_CHECKING:
     from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
     from penstock.plan.response import Response
@@ -23,39 +23,26 @@ if TYPE_CHECKING:
 O = TypeVar("O", bound=Operator)  # noqa: E741
 
 
-class ThinningSpec(Spec[O]):
-    """A spec of which `looks_at`, `definition`, `step`, `reference` and `example` are left to write."""
+class ThinningSpec(AtOnceSpec[O]):
+    """A spec of which `looks_at`, `step`, `reference` and `example` are left to write."""
 
     @abstractmethod
     def looks_at(self, operator: O) -> Collection[str]:
         """The attributes that decide which events pass."""
 
-    def traits(self, operator: O) -> Traits:
-        return Traits(
-            keeps_state=False,
-            heeds_order=False,
-            at_once=True,
-            makes="one",
-            exact=True,
-            listens=False,
-            queues=False,
-            retracts=Retraction.PASSES,
-        )
+    traits = given(Traits(
+        keeps_state=False, heeds_order=False, at_once=True, makes="one",
+        exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+    ))  # fmt: skip
 
     def lineage(self, operator: O) -> Lineage:
         return same(operator)
-
-    def facts(self, operator: O) -> Mapping[str, Fact]:
-        return {}
 
     def reads(self, operator: O, port: int, wanted: frozenset[str]) -> Collection[str]:
         return {*self.looks_at(operator), *wanted}
 
     def computed(self, operator: O, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
         return below[0]
-
-    def held(self, operator: O) -> dict[str, Any] | None:
-        return None
 
     def behaviour(self, operator: O, heard: bool) -> Behaviour:
         """What holds of all events holds of some of them, so every punctuation passes."""
@@ -68,23 +55,13 @@ class ThinningSpec(Spec[O]):
 
         return passing(operator, below[0])
 
-    def bound(self, operator: O, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
+    def rates(self, operator: O, below: Sequence[Rates]) -> Rates:
         from penstock.contract.bounding import passing_rates
-        from penstock.contract.size import Bound
 
-        return Bound(), passing_rates(operator, below[0])
-
-    def total(self, operator: O, below: Sequence[int | None]) -> int | None:
-        return below[0]
+        return passing_rates(operator, below[0])
 
     def respond(self, operator: O, pattern: Pattern) -> Response:
         """A result is its event, unchanged: the two match alike."""
         from penstock.plan.responses import unchanged
 
         return unchanged(operator, pattern)
-
-    def passes_all(self, operator: O, pattern: Pattern) -> bool:
-        return True
-
-    def issues(self, operator: O, below: Sequence[Flow]) -> Iterable[Told]:
-        return ()

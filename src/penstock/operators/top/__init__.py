@@ -4,45 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.operators.shared.families import KeepingSpec
 from penstock.operators.top.operator import Top
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
 
 
-class TopSpec(Spec[Top]):
+class TopSpec(KeepingSpec[Top]):
     """As an aggregate: it keeps the best of a group until punctuation says that the group is complete."""
 
     operator = Top
 
     # --- the plan
-    def traits(self, operator: Top) -> Traits:
-        return Traits(
-            keeps_state=True, heeds_order=False, at_once=False, makes="one",
-            exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
-        )  # fmt: skip
-
-    def lineage(self, operator: Top) -> Lineage:
-        return same(operator)
-
-    def facts(self, operator: Top) -> Mapping[str, Fact]:
-        return {}
-
-    def reads(self, operator: Top, port: int, wanted: frozenset[str]) -> Collection[str]:
-        return operator.inputs[port].schema.names
-
-    def computed(self, operator: Top, below: Sequence[frozenset[str]], wanted: frozenset[str]) -> frozenset[str]:
-        return frozenset(operator.schema.names)
-
-    def definition(self, operator: Top) -> str:
-        return operator.detail
+    traits = given(Traits(
+        keeps_state=True, heeds_order=False, at_once=False, makes="one",
+        exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+    ))  # fmt: skip
 
     def held(self, operator: Top) -> dict[str, Any] | None:
         from penstock.operators.top.label import window_label
@@ -56,29 +35,12 @@ class TopSpec(Spec[Top]):
     behaviour = made_in("punctuation", "TopBehaviour")
 
     # --- contracts
-    def judge(self, operator: Top, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.top.contract import judge_top
-
-        return judge_top(operator, below[0])
-
-    def bound(self, operator: Top, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.operators.top.contract import bound_top
-
-        return bound_top(operator, below[0], measured.epoch)
-
-    def total(self, operator: Top, below: Sequence[int | None]) -> int | None:
-        return below[0]
+    judge = of_one("contract", "judge_top")
+    bound = of_one("contract", "bound_top")
 
     # --- feedback
     respond = found_in("feedback", "respond_top")
-
-    def passes_all(self, operator: Top, pattern: Pattern) -> bool:
-        return False
-
-    def issues(self, operator: Top, below: Sequence[Flow]) -> Iterable[Told]:
-        from penstock.operators.top.feedback import issues_of
-
-        return issues_of(operator)
+    issues = made_in("feedback", "issues_of")
 
     # --- running it
     step = found_in("step", "step_of")

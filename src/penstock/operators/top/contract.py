@@ -14,6 +14,7 @@ from penstock.errors import counted
 from penstock.operators.top.label import window_label
 from penstock.operators.top.operator import Top
 from penstock.plan.domain import domains_behind
+from penstock.plan.spec import Measurements
 
 
 def judge_top(operator: Top, below: Flow) -> Verdict:
@@ -48,7 +49,7 @@ def judge_top(operator: Top, below: Flow) -> Verdict:
     return Verdict(state, "held back", flow, (f"{rows}, which never leave: {waits}",), needs, useful=useful)
 
 
-def bound_top(operator: Top, below: Rates, epoch: int | None) -> tuple[Bound, Rates]:
+def bound_top(operator: Top, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """The best events of each group that is not complete, and never more than all events of these.
 
     >>> import penstock as ps
@@ -78,7 +79,7 @@ def bound_top(operator: Top, below: Rates, epoch: int | None) -> tuple[Bound, Ra
         groups = times(groups, windows)
     elif term is None and keys and not all(k in below.finite for k in keys):
         return Bound(None, None, None, None), below
-    by_rate = None if ticks is None else below.held(ticks, epoch)
+    by_rate = None if ticks is None else below.held(ticks, measured.epoch)
     missing = tuple(f"{owner(below)}.expect(keys={{'{k}': …}})" for k in keys if below.together([k]) is None)
     rows, many = times(groups, operator.count), bounding.why(*parts)
     return bounding.least(below, term, by_rate, rows, many, missing, width, ticks), below

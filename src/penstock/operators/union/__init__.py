@@ -4,37 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.operators.shared.families import AtOnceSpec
 from penstock.operators.union.operator import Union, alike, of_any
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in
+from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from penstock.contract.flow import Flow
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.operator import Operator
 
 
-class UnionSpec(Spec[Union]):
+class UnionSpec(AtOnceSpec[Union]):
     """Events pass as they come; what is promised of them, all inputs must have promised."""
 
     operator = Union
 
     # --- the plan
-    def traits(self, operator: Union) -> Traits:
-        return Traits(
-            keeps_state=False, heeds_order=False, at_once=True, makes="one",
-            exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
-        )  # fmt: skip
+    traits = given(Traits(
+        keeps_state=False, heeds_order=False, at_once=True, makes="one",
+        exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
+    ))  # fmt: skip
 
     def lineage(self, operator: Union) -> Lineage:
         return of_any(operator)
-
-    def facts(self, operator: Union) -> Mapping[str, Fact]:
-        return {}
 
     def reads(self, operator: Union, port: int, wanted: frozenset[str]) -> Collection[str]:
         return wanted
@@ -45,9 +38,6 @@ class UnionSpec(Spec[Union]):
 
     def definition(self, operator: Union) -> str:
         return f"union of {len(operator.inputs)}"
-
-    def held(self, operator: Union) -> dict[str, Any] | None:
-        return None
 
     # --- speculation
     def revised(self, operator: Union, inputs: Sequence[Operator]) -> Operator:
@@ -70,12 +60,7 @@ class UnionSpec(Spec[Union]):
 
     # --- contracts
     judge = found_in("contract", "judge_union")
-
-    def bound(self, operator: Union, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.contract.size import Bound
-        from penstock.operators.union.contract import united
-
-        return Bound(), united(operator, below)
+    rates = found_in("contract", "united")
 
     def total(self, operator: Union, below: Sequence[int | None]) -> int | None:
         from penstock.operators.union.contract import added
@@ -84,12 +69,6 @@ class UnionSpec(Spec[Union]):
 
     # --- feedback
     respond = found_in("feedback", "respond_union")
-
-    def passes_all(self, operator: Union, pattern: Pattern) -> bool:
-        return True
-
-    def issues(self, operator: Union, below: Sequence[Flow]) -> Iterable[Told]:
-        return ()
 
     # --- running it
     step = found_in("step", "step_of")

@@ -6,22 +6,20 @@ about feedback in `feedback`, the SQL of the labels in `kernel`, and all of it o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.operators.shared.families import AtOnceSpec
 from penstock.operators.window.operator import Bucket
-from penstock.plan.spec import Fact, Lineage, Measurements, Retraction, Spec, Told, Traits, found_in, made_in, same
+from penstock.plan.spec import Fact, Lineage, Retraction, Traits, found_in, made_in, of_one, same
 
 if TYPE_CHECKING:
     import random
 
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
 
 
-class WindowSpec(Spec[Bucket]):
+class WindowSpec(AtOnceSpec[Bucket]):
     """All that is known of windows."""
 
     operator = Bucket
@@ -59,35 +57,15 @@ class WindowSpec(Spec[Bucket]):
     def definition(self, operator: Bucket) -> str:
         return repr(operator.window)
 
-    def held(self, operator: Bucket) -> dict[str, Any] | None:
-        return None
-
     behaviour = made_in("punctuation", "BucketBehaviour")
-
-    def judge(self, operator: Bucket, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.window.contract import judge_window
-
-        return judge_window(operator, below[0])
-
-    def bound(self, operator: Bucket, below: Sequence[Rates], measured: Measurements) -> tuple[Bound, Rates]:
-        from penstock.contract.size import Bound
-        from penstock.operators.window.contract import labelled_rates
-
-        return Bound(), labelled_rates(operator, below[0])
-
-    def total(self, operator: Bucket, below: Sequence[int | None]) -> int | None:
-        from penstock.operators.window.contract import total_in_windows
-
-        return total_in_windows(operator, below[0])
-
+    judge = of_one("contract", "judge_window")
+    rates = of_one("contract", "labelled_rates")
+    total = of_one("contract", "total_in_windows")
     respond = found_in("feedback", "respond_window")
 
     def passes_all(self, operator: Bucket, pattern: Pattern) -> bool:
         """An event may be in windows that match and in others: what is said of events alone passes whole."""
         return operator.window.label not in pattern.restricted
-
-    def issues(self, operator: Bucket, below: Sequence[Flow]) -> Iterable[Told]:
-        return ()
 
     step = found_in("step", "step_of")
     reference = made_in("reference", "BucketReference")
