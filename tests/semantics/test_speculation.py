@@ -5,6 +5,7 @@ Strong results come from the reference; speculative ones from the reference and 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,6 +49,8 @@ BEHIND = (
     ".group_by('k').agg(n='count(*)', most='max(c)', all='sum(c)', kinds='count(distinct c)')",
     ".where('c > 1').group_by('c').agg(n='count(*)', last='max(k)')",
     ".agg(n='count(*)', least='min(c)')",
+    ".select('c').distinct()",
+    ".select('k', odd='c % 2').distinct().group_by('odd').agg(n='count(*)')",
     ".group_by('k').agg(c='sum(c)').group_by('c').agg(n='count(*)')",
 )
 
@@ -65,6 +68,38 @@ def chains(draw: st.DrawFn, max_rows: int = 14) -> Case:
         text += ".group_by('k').agg(c='count(*)', s='sum(v)', m='max(n)')" + draw(st.sampled_from(BEHIND))
     names = ("s", "t") if two else ("s",)
     return Case(text, tuple(draw(feeds_named(n, 1, many, max_rows // len(names), True)) for n in names))
+
+
+_JOINS = (
+    "a.join(b, 'k', {how})",
+    "a.join(b, 'k', {how}, where='c < c_right + 2')",
+    "a.join(s.select('ts', 'k', 'id', v='v'), 'k', {how})",
+    "s.select('ts', 'k', 'id').join(a, 'k', {how})",
+    "s.join(t.select('k', 'ts', 'v', other='id'), 'k', {how}, within=6)",
+    "s.join(t.select('k', 'ts', 'v', other='id'), 'k', {how}, within=6).group_by('k').agg(n='count(*)', m='max(v)')",
+    "x.join(y, ['k', 'window_start'], {how})",
+    "x.join(y, 'k', {how}, within=7, times=('window_start', 'window_start'))",
+    "x.join(t.select('k', 'id', ts='cast(ts as bigint)'), 'k', {how}, within=7, times=('window_start', 'ts'))",
+)
+_OVER = ("", "", ".where('k is not null')", ".group_by('k').agg(rows='count(*)')")
+
+
+@st.composite
+def joins(draw: st.DrawFn, max_rows: int = 14) -> Case:
+    """Joins of aggregates, with each other and with events, and what is made of them."""
+    how = draw(st.sampled_from(("inner", "left", "right", "full", "semi", "anti")))
+    inputs = {
+        "a": "s.group_by('k').agg(c='count(*)')",
+        "b": "t.group_by('k').agg(c='count(*)', m='max(v)')",
+        "x": "s.window(5).group_by('k').agg(c='count(*)')",
+        "y": "t.window(5).group_by('k').agg(d='count(*)', m='max(v)')",
+    }
+    text = draw(st.sampled_from(_JOINS)).format(how=f"'{how}'")
+    text = f"({text}){draw(st.sampled_from(_OVER))}"
+    for name, made in inputs.items():
+        text = re.sub(rf"\b{name}\b(?=[.,])", f"({made})", text)
+    names = [n for n in ("s", "t") if re.search(rf"\b{n}\.", text)]
+    return Case(text, tuple(draw(feeds_named(n, 1, False, max_rows // 2, True)) for n in names))
 
 
 def at_once(stream: ps.Stream, consistency: ps.Consistency | None = None) -> ps.Stream:
@@ -108,6 +143,18 @@ def check(case: Case, cut: Cut, found: Outcome) -> None:
 @settings(max_examples=25)
 def test_what_holds_in_the_end_is_the_strong_answer(case: Case, cut: Cut) -> None:
     check(case, cut, on_kernels(case, cut, change=at_once))
+
+
+@given(joins(), cuts())
+@settings(max_examples=40)
+def test_joins_take_back_what_no_longer_holds(case: Case, cut: Cut) -> None:
+    check(case, cut, on_kernels(case, cut, change=at_once))
+
+
+@given(joins())
+@settings(max_examples=15)
+def test_joins_of_the_reference_converge_too(case: Case) -> None:
+    assert_converges(on_reference(case).rows, on_reference_at_once(case), "reference")
 
 
 @given(chains())

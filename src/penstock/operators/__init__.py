@@ -17,6 +17,7 @@ from penstock.operators import (
     process,
     project,
     revised_aggregate,
+    revised_join,
     rows_join,
     select,
     sink,
@@ -49,6 +50,7 @@ ROOMS = (
     impute,
     process,
     join,
+    revised_join,
     rows_join,
     multijoin,
 )

@@ -10,8 +10,10 @@ from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
     from penstock.pattern.pattern import Pattern
+    from penstock.plan.operator import Operator
     from penstock.plan.response import Response
 
 
@@ -23,11 +25,26 @@ class DistinctSpec(KeepingSpec[Distinct]):
     # --- the plan
     traits = given(Traits(
         keeps_state=True, heeds_order=False, at_once=False, makes="one",
-        exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
     ))  # fmt: skip
 
     def held(self, operator: Distinct) -> dict[str, Any] | None:
         return {"kind": operator.kind}
+
+    # --- speculation
+    def revised(self, operator: Distinct, inputs: Sequence[Operator]) -> Operator:
+        """A result goes with the last of equal rows: it is a group that is nothing but its key."""
+        from dataclasses import replace
+
+        from penstock.operators.revised_aggregate.operator import RevisedAggregate
+        from penstock.plan.weight import is_weighted, with_weight
+
+        if not any(map(is_weighted, inputs)):
+            return replace(operator, inputs=tuple(inputs))
+        return RevisedAggregate(
+            tuple(inputs), with_weight(operator.schema), switches=operator.switches, label=operator.label,
+            keys=operator.schema.names, aggregations=(),
+        )  # fmt: skip
 
     # --- punctuation
     behaviour = made_in("punctuation", "DistinctBehaviour")

@@ -10,9 +10,10 @@ from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, mad
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.operator import Operator
 
 
 class JoinSpec(KeepingSpec[Join]):
@@ -23,7 +24,7 @@ class JoinSpec(KeepingSpec[Join]):
     # --- the plan
     traits = given(Traits(
         keeps_state=True, heeds_order=False, at_once=False, makes="any",
-        exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
     ))  # fmt: skip
 
     def lineage(self, operator: Join) -> Lineage:
@@ -38,6 +39,20 @@ class JoinSpec(KeepingSpec[Join]):
         return join_definition(operator)
 
     held = made_in("meeting", "held_by")
+
+    # --- speculation
+    def revised(self, operator: Join, inputs: Sequence[Operator]) -> Operator:
+        """What is told at once anyway stays as it is, where nothing is taken back."""
+        from dataclasses import fields, replace
+
+        from penstock.operators.join.operator import LONELY
+        from penstock.operators.revised_join.operator import RevisedJoin
+        from penstock.plan.weight import is_weighted, with_weight
+
+        if not any(map(is_weighted, inputs)) and not LONELY[operator.how]:
+            return replace(operator, inputs=tuple(inputs))
+        known = {f.name: getattr(operator, f.name) for f in fields(operator)}
+        return RevisedJoin(**known | {"inputs": tuple(inputs), "schema": with_weight(operator.schema)})
 
     # --- punctuation
     def behaviour(self, operator: Join, heard: bool) -> Behaviour:

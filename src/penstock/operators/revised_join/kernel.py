@@ -1,0 +1,254 @@
+"""The join of rows that may be taken back: what changes for the pairs, and for the rows without a partner.
+
+With A and B the rows held before the epoch, and dA and dB what it changes, pairs change by dA ⋈ B + A ⋈ dB + dA ⋈ dB:
+weights multiply. A row may come out alone while it has no partner; how many it has is counted anew for the rows that
+come or go and for those that meet a change, so the rest of the state is not looked at. What is held are rows that hold:
+one that is taken back takes an equal one with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.kernels.index import HASH, Mask, Positions, Rule, SortedRun, build, meet, pick, probe, sift
+from penstock.kernels.release import part_of, tidy
+from penstock.kernels.stateful import DEAD, Fresh, Held, Laziness, Orders, Stepped
+from penstock.kernels.weights import net
+from penstock.operators.distinct.kernel import alike, equal_rows
+from penstock.operators.join.kernel import SLICE, JoinKernel
+from penstock.operators.join.operator import LONELY
+from penstock.operators.revised_join.operator import RevisedJoin
+from penstock.plan.weight import WEIGHT, without_weight
+
+Weights = npt.NDArray[np.int64]
+
+
+class RevisedJoinKernel(JoinKernel):
+    """One epoch of a join that takes back what no longer holds.
+
+    >>> from dataclasses import replace
+    >>> from penstock.builder.combine import join_operator
+    >>> from penstock.operators.join import SPEC
+    >>> from penstock.operators.source.operator import Source
+    >>> from penstock.pattern.punctuation import PunctuationSet
+    >>> from penstock.pattern.schema import Schema
+    >>> orders, items = Schema.parse("id int, who string"), Schema.parse("id int, what string")
+    >>> join = join_operator(Source((), orders), Source((), items), "id", "left")
+    >>> kernel = RevisedJoinKernel(SPEC.revised(join, join.inputs), "join")
+    >>> nothing = Orders(((), ()), (PunctuationSet(orders), PunctuationSet(items)))
+    >>> first = kernel.step([pa.table([[1], ["ann"]], schema=orders.arrow), None], ((), ()), nothing)
+    >>> first.output.to_pylist()
+    [{'id': 1, 'who': 'ann', 'what': None, '_weight': 1}]
+    >>> held = [Held("run", first.added[0].rows)]
+    >>> second = kernel.step([None, pa.table([[1], ["tea"]], schema=items.arrow)], (held, ()), nothing)
+    >>> [(row["what"], row["_weight"]) for row in second.output.to_pylist()]
+    [(None, -1), ('tea', 1)]
+    """
+
+    join: RevisedJoin
+
+    def __init__(self, join: RevisedJoin, operator_id: str, laziness: Laziness | None = None) -> None:
+        super().__init__(join, operator_id, laziness)
+        #: Per port, whether a row comes out by itself while it has no partner, or (`semi`) while it has one.
+        self._alone_while = tuple(
+            "some" if join.how == "semi" and port == 0 else "none" if port in LONELY[join.how] else ""
+            for port in (0, 1)
+        )
+        self._pairs_out = join.how not in ("semi", "anti")
+        # Nothing waits for its release.
+        self._owes, self._remembers = (False, False), (False, False)
+        self._schemas = [s if WEIGHT in s.names else s.append(pa.field(WEIGHT, pa.int64())) for s in self._schemas]
+        rule = self._rule
+        back = Rule(
+            tuple((b, a) for a, b in rule.keys),
+            None if rule.high is None else -rule.high,
+            None if rule.low is None else -rule.low,
+            rule.null_safe,
+            rule.exact,
+        )
+        self._rules = (rule, back)
+        self._told_schema = self.output_schema
+        # What the columns of a result are made of knows no weight.
+        self.output_schema = without_weight(join.schema).arrow
+
+    def _needed(self, port: int) -> tuple[str, ...]:
+        weight = (WEIGHT,) if WEIGHT in self.join.inputs[port].schema else ()
+        return (*super()._needed(port), *weight)
+
+    def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
+        """What the changes that arrived change for the results; then let go of what the orders name."""
+        output: list[pa.Table] = []
+        counts = dict.fromkeys(("matched", "stored", "released", "passed", "dropped"), 0)
+        stored = [[SortedRun.of(h, self.times[port]) for h in held[port]] for port in (0, 1)]
+        new = [self._changes(port, fresh[port], output) for port in (0, 1)]
+        if self._pairs_out:
+            meetings = [(new[0], run) for run in stored[1]] + [(run, new[1]) for run in stored[0]] + [(new[0], new[1])]
+            for left, right in meetings:
+                for li, ri in self._pairs(left, right):
+                    counts["matched"] += len(li)
+                    output.append(self._joined(left, li, right, ri))
+                    if self.emit is not None and sum(t.num_rows for t in output) >= SLICE:
+                        self.emit(pa.concat_tables(output))
+                        output.clear()
+        for port in (0, 1):
+            if self._alone_while[port]:
+                output += self._by_themselves(port, new, stored)
+        runs: list[list[SortedRun]] = []
+        for port in (0, 1):
+            kept = self._cancelled(port, new[port], stored[port])
+            self._release(port, stored[port], orders.release[port], output, counts)
+            runs.append([*stored[port], *self._kept(port, kept, orders, output, counts)])
+        answers = tuple(
+            tuple(self._answer(port, pattern, runs[port]) for pattern in asked) for port, asked in enumerate(orders.ask)
+        )
+        dropped: list[str] = []
+        marked: list[tuple[str, pa.Table]] = []
+        added: list[Fresh] = []
+        for port in (0, 1):
+            tidied = tidy(port, runs[port], self.laziness, (DEAD,))
+            dropped += tidied.dropped
+            marked += tidied.marked
+            added += tidied.added
+        results = net(output) if output else self._told_schema.empty_table()
+        return Stepped(results, tuple(dropped), tuple(marked), tuple(added), answers, counts)
+
+    def _changes(self, port: int, table: pa.Table | None, output: list[pa.Table]) -> SortedRun:
+        """The changes of rows that can have partners as a run, each of weight +1 or −1; the others come out at once."""
+        keys, time = self.keys[port], self.times[port]
+        if table is not None and WEIGHT not in table.column_names:
+            table = table.append_column(WEIGHT, pa.array(np.ones(table.num_rows, dtype=np.int64)))
+        if table is not None:
+            table = _by_ones(net([table.select(self._schemas[port].names)]))
+        must = (() if self.join.null_safe else keys) + (() if time is None else (time,))
+        rows, loose = sift(table, self._schemas[port], must)
+        if self._alone_while[port] == "none" and loose.num_rows:
+            output.append(self._alone(port, loose, np.arange(loose.num_rows)))
+        return SortedRun(build(rows, keys, time), time)
+
+    def _joined(self, left: SortedRun, li: Positions, right: SortedRun, ri: Positions) -> pa.Table:
+        return _weigh(super()._joined(left, li, right, ri), _weights(left)[li] * _weights(right)[ri])
+
+    def _alone(self, port: int, rows: pa.Table, at: Positions) -> pa.Table:
+        return _weigh(super()._alone(port, rows, at), np.asarray(pick(rows, WEIGHT, at)))
+
+    def _by_themselves(
+        self, port: int, new: Sequence[SortedRun], stored: Sequence[Sequence[SortedRun]]
+    ) -> Iterator[pa.Table]:
+        """Changes of the rows of one input that come out alone, as they find partners or lose them."""
+        others, changes = stored[1 - port], new[1 - port]
+        mine = new[port]
+        if len(mine):
+            now = np.flatnonzero(self._out(port, self._partners(port, mine, (*others, changes))))
+            if len(now):
+                yield self._alone(port, mine.rows, now)
+        for run in stored[port]:
+            met, gained = self._meeting(port, run, changes)
+            if not len(met):
+                continue
+            before = self._partners(port, run, others, met)
+            was, now_out = self._out(port, before[met]), self._out(port, (before + gained)[met])
+            for flips, sign in ((was & ~now_out, -1), (now_out & ~was, 1)):
+                if flips.any():
+                    rows = super()._alone(port, run.rows, met[flips])
+                    yield _weigh(rows, sign * _weights(run)[met[flips]])
+
+    def _out(self, port: int, partners: Weights) -> Mask:
+        """Whether rows with so many partners come out by themselves."""
+        none: Mask = partners == 0
+        return none if self._alone_while[port] == "none" else ~none
+
+    def _meeting(self, port: int, run: SortedRun, changes: SortedRun) -> tuple[Positions, Weights]:
+        """Which rows of a run meet some change of the other input; and for all rows, how many partners that brings."""
+        gained = np.zeros(len(run), dtype=np.int64)
+        touched = np.zeros(len(run), dtype=bool)
+        for at, theirs in self._matches(port, run, changes):
+            np.add.at(gained, at, _weights(changes)[theirs])
+            touched[at] = True
+        return np.flatnonzero(touched), gained
+
+    def _partners(
+        self, port: int, run: SortedRun, others: Sequence[SortedRun], among: Positions | None = None
+    ) -> Weights:
+        """For the rows of a run, how many partners others hold; 0 for rows that are not asked for."""
+        found = np.zeros(len(run), dtype=np.int64)
+        for other in others:
+            for at, theirs in self._matches(port, run, other, among):
+                np.add.at(found, at, _weights(other)[theirs])
+        return found
+
+    def _matches(
+        self, port: int, run: SortedRun, other: SortedRun, among: Positions | None = None
+    ) -> Iterator[tuple[Positions, Positions]]:
+        """The positions of pairs of a row of one input and its partner from the other."""
+        for at, theirs in meet(run, other, self._rules[port], among):
+            if self.join.residual is not None:
+                left, li, right, ri = (run, at, other, theirs) if port == 0 else (other, theirs, run, at)
+                true = self._residual(left, li, right, ri)
+                at, theirs = at[true], theirs[true]
+            yield at, theirs
+
+    def _cancelled(self, port: int, run: SortedRun, stored: Sequence[SortedRun]) -> SortedRun:
+        """The new rows that hold; of those that are taken back, an equal one that is held goes."""
+        weights = _weights(run)
+        gone = np.flatnonzero(weights < 0)
+        if not len(gone):
+            return run
+        names = [n for n in self._schemas[port].names if n != WEIGHT]
+        left = np.ones(len(gone), dtype=bool)
+        for held in stored:
+            if not left.any():
+                break
+            wanted = gone[left]
+            mine, at = probe(run.hashes[wanted], held.hashes)
+            alive = ~held.flags(DEAD)[at] if held.has(DEAD) else np.ones(len(at), dtype=bool)
+            mine, at = mine[alive], at[alive]
+            equal = equal_rows(run.rows, wanted[mine], held.rows, at, names)
+            mine, at = _one_to_one(run, wanted, mine[equal], at[equal], names)
+            if len(at):
+                held.mark(DEAD, at)
+                left[np.flatnonzero(left)[mine]] = False
+        return part_of(run, np.flatnonzero(weights > 0), 0)
+
+
+def _weights(run: SortedRun) -> Weights:
+    return np.asarray(run.rows.column(WEIGHT).combine_chunks().to_numpy())
+
+
+def _weigh(rows: pa.Table, weights: Weights) -> pa.Table:
+    return rows.append_column(WEIGHT, pa.array(weights, pa.int64()))
+
+
+def _by_ones(rows: pa.Table) -> pa.Table:
+    """Rows of weight +1 and −1 only, each as often as its weight says."""
+    weights = np.asarray(rows[WEIGHT])
+    if not len(weights) or int(np.abs(weights).max()) == 1:
+        return rows
+    repeated = rows.take(pa.array(np.repeat(np.arange(len(weights)), np.abs(weights))))
+    signs = np.repeat(np.sign(weights), np.abs(weights))
+    return repeated.set_column(repeated.schema.get_field_index(WEIGHT), WEIGHT, pa.array(signs, pa.int64()))
+
+
+def _one_to_one(
+    run: SortedRun, wanted: Positions, mine: Positions, at: Positions, names: Sequence[str]
+) -> tuple[Positions, Positions]:
+    """Of pairs of equal rows so many that each row is in one at most, and no row is left over that could be in one."""
+    if len(mine) < 2:
+        return mine, at
+    rows = run.rows.take(pa.array(wanted[mine]))
+    kind = alike(rows.select(names), np.asarray(rows[HASH]))
+    turn_mine, turn_at = _turns(kind, mine), _turns(kind, at)
+    same_turn = turn_mine == turn_at
+    return mine[same_turn], at[same_turn]
+
+
+def _turns(kind: Positions, rows: Positions) -> Positions:
+    """For each pair the how-manieth of its kind its row is."""
+    pairs = np.stack([kind, rows], axis=1)
+    unique, back = np.unique(pairs, axis=0, return_inverse=True)
+    first = np.searchsorted(unique[:, 0], unique[:, 0])
+    turn = np.arange(len(unique)) - first
+    return np.asarray(turn[back.reshape(-1)], dtype=np.int64)

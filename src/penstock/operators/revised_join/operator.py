@@ -1,0 +1,30 @@
+"""Revised join: results at once, taken back when a partner comes or goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.operators.join.operator import Join
+from penstock.plan.weight import is_weighted
+
+
+@dataclass(frozen=True, eq=False)
+class RevisedJoin(Join):
+    """A join whose inputs may take rows back, and whose rows without a partner do not wait.
+
+    The weight of a pair is the product of the weights of its rows. A row that may come out alone does so at once, and
+    is taken back with its first partner.
+    """
+
+    @property
+    def kind(self) -> str:
+        return "join"
+
+    @property
+    def weighted(self) -> tuple[bool, ...]:
+        """Which inputs may take rows back."""
+        return tuple(is_weighted(i) for i in self.inputs)
+
+    @property
+    def nearness(self) -> str:
+        return ", ".join(part for part in (super().nearness, "corrected") if part)
