@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.operators.join.operator import Join
-from penstock.plan.weight import is_weighted
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,11 +18,6 @@ class RevisedJoin(Join):
     @property
     def kind(self) -> str:
         return "join"
-
-    @property
-    def weighted(self) -> tuple[bool, ...]:
-        """Which inputs may take rows back."""
-        return tuple(is_weighted(i) for i in self.inputs)
 
     @property
     def nearness(self) -> str:
