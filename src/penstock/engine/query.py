@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
 from penstock.analysis.speculate import speculate
+from penstock.analysis.told_apart import told_apart_by
 from penstock.builder.stream import StreamBuilder, explained
 from penstock.contract.report import Report
 from penstock.engine.admission import admit
@@ -101,9 +102,12 @@ class Queries:
                 f"consistency={shortly(consistency)} is not possible",
                 hint="ps.Consistency.strong(), .middle(remember='1 h'), .weak(block='5 s', remember='1 min')",
             )
-        roots = speculate([part.stream.operator for part in self.parts], consistency)
-        pairs = zip(self.parts, roots, strict=True)
-        return Queries(tuple(replace(p, stream=replace(p.stream, operator=root)) for p, root in pairs))
+        before = [part.stream.operator for part in self.parts]
+        queries = []
+        for part, was, root in zip(self.parts, before, speculate(before, consistency), strict=True):
+            sink = part.sink.paired(told_apart_by(was)) if part.sink.takes != "log" else part.sink
+            queries.append(Query(replace(part.stream, operator=root), sink))
+        return Queries(tuple(queries))
 
     def explain(self, format: Literal["text", "mermaid"] = "text", *, punctuation: bool = False) -> str:
         """The plan as text or as a Mermaid flow chart."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -47,3 +48,43 @@ def spelled_out(rows: pa.Table) -> pa.Table:
         return plain
     columns = ", ".join(quote(n) for n in plain.column_names)
     return query(f"SELECT {columns} FROM (SELECT *, unnest(range({WEIGHT})) FROM held)", held=rows).cast(plain.schema)
+
+
+def pairs(changes: pa.Table, keys: Sequence[str] | None) -> pa.Table:
+    """What held before and what holds now, side by side: `before` and `after`, null where there is none.
+
+    Rows with the same keys are paired, in the order in which they come; without keys a row has no other side.
+
+    >>> rows = pa.table({"k": ["a", "a", "b"], "n": [1, 2, 1], WEIGHT: [-1, 1, 1]})
+    >>> pairs(rows, ["k"]).to_pylist()
+    [{'before': {'k': 'a', 'n': 1}, 'after': {'k': 'a', 'n': 2}}, {'before': None, 'after': {'k': 'b', 'n': 1}}]
+    """
+    if WEIGHT not in changes.column_names:
+        return _sides(changes, pa.nulls(changes.num_rows, pa.int64()), pa.array(np.arange(changes.num_rows)))
+    found = net([changes])
+    plain = found.drop_columns([WEIGHT])
+    by = [quote(n) for n in (plain.column_names if keys is None else keys)]
+    # Of each key the first that goes with the first that comes, and so on; of equal rows each by itself.
+    group = ", ".join(["__n", *by])
+    sql = f"""
+        WITH single AS (SELECT *, unnest(range(abs({WEIGHT}))) FROM found),
+        numbered AS (
+            SELECT *, row_number() OVER (PARTITION BY {", ".join([f"{WEIGHT} > 0", *by])} ORDER BY __at) AS __n
+            FROM single
+        )
+        SELECT max(__at) FILTER ({WEIGHT} < 0) AS before, max(__at) FILTER ({WEIGHT} > 0) AS after
+        FROM numbered GROUP BY {group} ORDER BY min(__at), __n"""
+    at = query(sql, found=found.append_column("__at", pa.array(np.arange(found.num_rows))))
+    return _sides(plain, at["before"], at["after"])
+
+
+def _sides(rows: pa.Table, before: pa.Array | pa.ChunkedArray, after: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The rows at these places, as structs."""
+    return pa.table({"before": _structs(rows, before), "after": _structs(rows, after)})
+
+
+def _structs(rows: pa.Table, at: pa.Array | pa.ChunkedArray) -> pa.Array:
+    at = at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at
+    taken = rows.take(at)
+    columns = [c.combine_chunks() for c in taken.columns]
+    return pa.StructArray.from_arrays(columns, fields=list(taken.schema), mask=pc.is_null(at))

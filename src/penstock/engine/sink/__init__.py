@@ -17,8 +17,10 @@ import pyarrow as pa
 
 from penstock.checkpoint.storage import Storage, folder_text
 from penstock.engine.sink.folder import FileTarget
-from penstock.engine.sink.target import BoundTarget, DeliverTarget, Target
+from penstock.engine.sink.target import BoundTarget, DeliverTarget, Target, checked_changes
 from penstock.errors import UserError, counted, shortly
+from penstock.kernels.weights import net, spelled_out
+from penstock.plan.weight import WEIGHT
 
 __all__ = ["BoundTarget", "MemoryTarget", "Target", "console", "deliver", "json_lines", "memory", "parquet"]
 
@@ -46,17 +48,28 @@ def _columns(given: object, call: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def deliver(function: Callable[[Any, int], None], *, form: Literal["arrow", "spark"] = "arrow") -> Target:
+def deliver(
+    function: Callable[[Any, int], None],
+    *,
+    form: Literal["arrow", "spark"] = "arrow",
+    changes: Literal["log", "pairs"] = "log",
+) -> Target:
     """Call `function(rows, epoch)` after each epoch that has results.
 
     With `form="spark"` rows are a Spark DataFrame, ready for any batch writer; otherwise a pyarrow.Table. After a
     crash an epoch may be delivered again with the same id.
+
+    Results that are corrected (`consistency=`) come as rows with a `_weight`, or with `changes="pairs"` as what was and
+    what is now: a table of the columns `before` and `after`, null where there is none.
     """
     if not callable(function):
         raise UserError(f"deliver({function!r}): not a function", hint="deliver(lambda rows, epoch: …)")
     if form not in ("arrow", "spark"):
         raise UserError(f"deliver(form='{form}') is not possible", hint="'arrow' or 'spark'")
-    return DeliverTarget(function, form)
+    form_of_changes = checked_changes(changes, ["log", "pairs"], "deliver(…")
+    if form_of_changes == "pairs" and form == "spark":
+        raise UserError("deliver(changes='pairs') needs form='arrow'", hint="leave one of the two out")
+    return DeliverTarget(function, form, changes=form_of_changes)
 
 
 @dataclass(frozen=True)
@@ -83,23 +96,39 @@ class MemoryTarget(Target):
         table = self.table()
         return [] if table is None else table.to_pylist()
 
+    def holding(self) -> list[dict[str, Any]]:
+        """What holds now: of results that are corrected, those that were not taken back, without their weights."""
+        table = self.table()
+        if table is None or WEIGHT not in table.column_names:
+            return self.rows()
+        return list(spelled_out(net([table])).to_pylist())
+
     def __repr__(self) -> str:
         return "ps.memory()"
 
 
 def memory() -> MemoryTarget:
-    """Results in the driver's memory: `.rows()`, `.table()`."""
+    """Results in the driver's memory: `.rows()`, `.table()`; of those that are corrected what holds, `.holding()`."""
     return MemoryTarget()
 
 
 def console(limit: int = 20) -> Target:
-    """Print the first rows of each epoch's results."""
+    """Print the first rows of each epoch's results; where they are corrected, + is what holds now, − what did."""
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
         raise UserError(f"console(limit={limit!r}) is not possible", hint="a whole number of rows, 0 or more")
 
     def show(rows: pa.Table, epoch: int) -> None:
         from penstock.engine.terminal import grid, terminal
 
-        terminal().print(grid(rows, limit, f"epoch {epoch}: {counted(rows.num_rows, 'row')}"))
+        what = "change" if WEIGHT in rows.column_names else "row"
+        terminal().print(grid(_signed(rows.slice(0, limit)), limit, f"epoch {epoch}: {counted(rows.num_rows, what)}"))
 
     return DeliverTarget(show, "arrow", "console")
+
+
+def _signed(rows: pa.Table) -> pa.Table:
+    """Changes as people read them, with a sign in front instead of a weight behind."""
+    if WEIGHT not in rows.column_names:
+        return rows
+    signs = [("+" if w > 0 else "−") + (str(abs(w)) if abs(w) > 1 else "") for w in rows[WEIGHT].to_pylist()]
+    return rows.drop_columns([WEIGHT]).add_column(0, "", pa.array(signs, pa.string()))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -21,9 +22,28 @@ from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError, damage, read_whole, writing
 from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.engine.sink.hive import cut
-from penstock.errors import CheckpointError, PenstockError, UserError
+from penstock.errors import CheckpointError, PenstockError, UserError, shortly
 from penstock.kernels.duck import query
+from penstock.kernels.weights import pairs
 from penstock.pattern.schema import Schema
+
+#: Forms of results that may be corrected: every change as it is, before and after side by side, the table as it is
+#: now, or only what can no longer change.
+Changes = Literal["log", "pairs", "fold", "final"]
+
+
+def checked_changes(given: object, possible: Sequence[Changes], call: str) -> Changes:
+    """The form of changes that a user has asked for, if this sink has it.
+
+    >>> checked_changes("fold", ["log", "final"], "ps.deliver(f")
+    Traceback (most recent call last):
+    penstock.errors.UserError: ps.deliver(f, changes='fold') is not possible. Hint: 'log' or 'final'
+    """
+    for form in possible:
+        if form == given:
+            return form
+    said = " or ".join(map(repr, possible))
+    raise UserError(f"{call}, changes={shortly(given)}) is not possible", hint=said)
 
 
 def repeating(table: pa.Table, sample: int = 4096) -> list[str]:
@@ -112,6 +132,15 @@ class Target:
     def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
         raise NotImplementedError
 
+    @property
+    def takes(self) -> Changes:
+        """In what form it takes results that may be corrected."""
+        return "log"
+
+    def paired(self, keys: tuple[str, ...] | None) -> Target:
+        """The same for results that these attributes tell apart."""
+        return self
+
     def fitted(self, schema: Schema) -> Target:
         """The same for results of a schema, or an error if they cannot go there."""
         return self
@@ -168,12 +197,25 @@ class DeliverTarget(Target):
     function: Callable[[Any, int], None] = field(repr=False)
     form: Literal["arrow", "spark"] = "arrow"
     name: str = "deliver"
+    changes: Changes = "log"
+    #: What tells results apart.
+    keys: tuple[str, ...] | None = None
+
+    @property
+    def takes(self) -> Changes:
+        return self.changes
+
+    def paired(self, keys: tuple[str, ...] | None) -> Target:
+        return replace(self, keys=keys)
 
     def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
-        return DriverTarget(sink, checkpoint, self.function, self.form)
+        shaped = partial(pairs, keys=self.keys) if self.changes == "pairs" else None
+        return DriverTarget(sink, checkpoint, self.function, self.form, shaped)
 
     def __repr__(self) -> str:
-        return f"ps.{self.name}({'' if self.name != 'deliver' else getattr(self.function, '__name__', 'function')})"
+        what = getattr(self.function, "__name__", "function") if self.name == "deliver" else ""
+        how = f", changes='{self.changes}'" if self.changes != "log" else ""
+        return f"ps.{self.name}({what}{how})"
 
 
 #: Where it is noted which epoch was delivered last.
@@ -197,10 +239,16 @@ class DriverTarget(BoundTarget):
     """
 
     def __init__(
-        self, sink: str, checkpoint: Storage, function: Callable[[Any, int], None], form: Literal["arrow", "spark"]
+        self,
+        sink: str,
+        checkpoint: Storage,
+        function: Callable[[Any, int], None],
+        form: Literal["arrow", "spark"],
+        shaped: Callable[[pa.Table], pa.Table] | None = None,
     ) -> None:
         self.function = function
         self.form = form
+        self.shaped = shaped
         self.checkpoint = self.records = checkpoint
         self.sink = sink
         # Spark reads Parquet; for everything else Arrow files are cheaper.
@@ -224,6 +272,7 @@ class DriverTarget(BoundTarget):
             rows = spark.read.parquet(*(self.checkpoint.spark_path(o.staged) for o in outputs))
         else:
             rows = pa.concat_tables([self._read(epoch, o) for o in outputs])
+            rows = rows if self.shaped is None else self.shaped(rows)
         reach("deliver")
         try:
             self.function(rows, epoch)

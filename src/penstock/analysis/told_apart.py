@@ -1,0 +1,31 @@
+"""By which attributes the results of a query are told apart: of one that is corrected, before and after share them."""
+
+from __future__ import annotations
+
+from penstock.contract.rates import Rates
+from penstock.plan.operator import Operator
+from penstock.plan.plan import Plan
+from penstock.plan.spec import Measurements, spec_of
+
+
+def told_apart_by(root: Operator) -> tuple[str, ...] | None:
+    """The fewest attributes of which no two results have the same values; None if that is not known.
+
+    Without attributes there is only one result at a time.
+
+    What is asked for is the plan that waits: where results are told early, one may come several times.
+
+    >>> import penstock as ps
+    >>> cars = ps.stream("cars", "ts timestamp, segment int", time="ts").disorder("10 s")
+    >>> counted = cars.window("1 min").group_by("segment").agg(n="count(*)")
+    >>> told_apart_by(counted.rename(segment="road").operator), told_apart_by(cars.operator)
+    (('window_start', 'road'), None)
+    """
+    paces: dict[str, Rates] = {}
+    plan = Plan.of(root)
+    for node in plan.nodes:
+        below = [paces[i] for i in node.inputs]
+        _, paces[node.id] = spec_of(node.operator).bound(node.operator, below, Measurements())
+    unique = paces[plan.nodes[-1].id].unique
+    sets = (tuple(n for n in root.schema.names if n in u) for u in unique)
+    return min(sets, key=lambda names: (len(names), names), default=None)
