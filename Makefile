@@ -58,7 +58,7 @@ FUZZ := HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz -q --timeout=360
 fuzz-texts: $(READY) ## 100,000 texts of all kinds: no error but a user's, no hang, bounded memory
 	@echo "== fuzz: texts";     $(FUZZ) tests/fuzz
 
-fuzz-semantics: $(READY) ## Random queries, streams and cuts on kernels against the reference; feedback on top
+fuzz-semantics: $(READY) ## Random queries, streams and cuts on kernels against the reference; feedback on top; random SQL against Spark
 	@echo "== fuzz: semantics"; $(FUZZ) tests/semantics tests/pattern tests/sql tests/plan tests/operators tests/builder tests/reference
 
 fuzz-plans: $(READY) ## Random plans: does the engine hold what the check says
@@ -70,7 +70,7 @@ fuzz-engine: $(READY) ## Messages at any step, two writers, runs that do not end
 fuzz-crashes: $(READY) ## 1,000 crashes at steps of the commit protocol, on Spark
 	@echo "== fuzz: crashes";   $(FUZZ) tests/spark/test_crash.py
 
-fuzz-kills: $(READY) ## kill -9 at random moments; thousands of power cuts; the check of Spark queries; SQL against Spark on random values
+fuzz-kills: $(READY) ## kill -9 at random moments; thousands of power cuts; the check of Spark queries
 	@echo "== fuzz: kills";     $(FUZZ) tests/spark --deselect tests/spark/test_crash.py
 
 docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run

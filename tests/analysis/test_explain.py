@@ -68,20 +68,20 @@ def test_groups_wait_for_what_describes_them() -> None:
     assert flows(s.window("1 min").group_by("sensor").agg(n="count(*)")) == ["window_start up to"]
     assert released(keyed("s").group_by("trip").agg(n="count(*)")) == ["groups leave on `trip: each value`"]
     assert released(s.group_by("trip").agg(n="count(*)")) == [
-        never := "groups never leave: nothing from s promises `trip` (there arrives: ts up to)",
+        never := "groups never leave: nothing from s promises `trip` (what arrives: ts up to)",
         need := "needs s: trip: each value",
     ]
     at_the_end = "but all of it leaves at the end of the run, which s will tell"
     assert released(s.ends().group_by("trip").agg(n="count(*)")) == [never, at_the_end, need]
     assert released(stream("s").window("1 min").agg(n="count(*)")) == [
-        "groups never leave: nothing from s promises `window_start` (there arrives: no punctuation)",
+        "groups never leave: nothing from s promises `window_start` (what arrives: no punctuation)",
         "needs s: ts up to",
     ]
 
 
 def test_bounds_release_nothing() -> None:
     assert released(stream("s").bounds("trip", 1, 9).group_by("trip").agg(n="count(*)")) == [
-        "groups never leave: nothing from s promises `trip` (there arrives: no punctuation)",
+        "groups never leave: nothing from s promises `trip` (what arrives: no punctuation)",
         "needs s: trip: each value",
     ]
 
@@ -96,13 +96,13 @@ def test_sorting_and_distinct() -> None:
     s = keyed("s")
     assert released(s.order_by("ts")) == ["a sorted prefix leaves on `ts up to`"]
     assert released(s.order_by("v")) == [
-        "sorted events never leave: nothing from s promises `v` (there arrives: ts up to; trip: each value)",
+        "sorted events never leave: nothing from s promises `v` (what arrives: ts up to; trip: each value)",
         "needs s: v up to",
     ]
     assert released(s.order_by("ts", slack=3)) == ["the first of 4 events leaves when another arrives"]
     assert released(s.distinct()) == ["events are forgotten on `ts up to` or `trip: each value`"]
     assert released(stream("s").distinct()) == [
-        "remembered events never leave: nothing from s promises anything (there arrives: no punctuation)",
+        "remembered events never leave: nothing from s promises anything (what arrives: no punctuation)",
         "needs s: ts up to",
     ]
 
@@ -122,7 +122,7 @@ def test_a_join_releases_each_side_on_promises_of_the_other() -> None:
     pair = stream("l").join(keyed("r"), on="trip")
     assert released(pair) == [
         "left rows (l) leave on right (r) `trip: each value`",
-        "right rows (r) never leave: nothing of left (l) promises `trip` (there arrives: no punctuation)",
+        "right rows (r) never leave: nothing from left (l) promises `trip` (what arrives: no punctuation)",
         "needs l: trip: each value",
         'needs partners near in time instead: join(…, within="1 h"), and time up to from both',
     ]
@@ -133,8 +133,8 @@ def test_a_join_releases_each_side_on_promises_of_the_other() -> None:
     assert "trip: each value" in flows(keyed("l").join(keyed("r"), on="trip"))
     assert flows(pair) == []
     assert released(timed("l").ends().join(timed("r").ends(), on="trip")) == [
-        "left rows (l) never leave: nothing of right (r) promises `trip` (there arrives: ts up to)",
-        "right rows (r) never leave: nothing of left (l) promises `trip` (there arrives: ts up to)",
+        "left rows (l) never leave: nothing from right (r) promises `trip` (what arrives: ts up to)",
+        "right rows (r) never leave: nothing from left (l) promises `trip` (what arrives: ts up to)",
         "but all of it leaves at the end of the run, which l and r will tell",
         "needs r: trip: each value",
         "needs l: trip: each value",
@@ -160,7 +160,7 @@ def test_explain_draws_it_only_when_asked(form: str) -> None:
     leave = "state: right rows (r) leave on left (l) `trip: each value`"
     for said in ("ts up to; trip: each value", "no punctuation", leave):
         assert said in punctuated
-    assert "left rows (l) never leave: nothing of right (r) promises `trip`" in punctuated
+    assert "left rows (l) never leave: nothing from right (r) promises `trip`" in punctuated
     if form == "text":
         kept = [line for line in punctuated.splitlines() if "⇢" not in line and "state: " not in line]
         assert "\n".join(kept) == plain

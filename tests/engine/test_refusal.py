@@ -34,7 +34,7 @@ def test_names_operator_edge_stream_and_fix(rides: ps.Stream) -> None:
     error = refused(counted(rides.disorder("5 s")))
     assert error.message.splitlines() == [
         "aggregate-1 (count(*) AS n by trip): state grows for ever, results are held back;",
-        "  from source:rides arrives: ts up to;",
+        "  what arrives from source:rides: ts up to;",
         "  needs: rides: trip: each value",
     ]
     assert error.hint is not None
@@ -46,7 +46,7 @@ def test_names_both_edges_of_a_join(rides: ps.Stream) -> None:
     fares = ps.stream("fares", "ts timestamp, trip int, fare double", time="ts").disorder("1 s")
     error = refused(rides.join(fares, on="trip"), every="1 s")
     assert "join-1 (inner on trip)" in error.message
-    assert "from source:rides arrives: no punctuation; from source:fares arrives: ts up to" in error.message
+    assert "what arrives from source:rides: no punctuation; what arrives from source:fares: ts up to" in error.message
     assert error.hint is not None and "rides = " in error.hint and "fares = " in error.hint
 
 
@@ -63,7 +63,7 @@ def test_the_fix_that_is_offered_is_let_in(rides: ps.Stream) -> None:
 
 def test_counts_those_behind_the_first(rides: ps.Stream) -> None:
     error = refused(counted(rides).distinct())
-    assert error.message.startswith("aggregate-1") and "(and 1 more)" in error.message
+    assert error.message.startswith("aggregate-1") and "(and 1 other operator)" in error.message
 
 
 def test_results_that_never_come(rides: ps.Stream) -> None:

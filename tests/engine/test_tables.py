@@ -120,7 +120,7 @@ def duplicate(file: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (damage_text, "table 'items': 1 row.s. of '.*items.csv' do not fit, for example .*dear.*'price'"),
+        (damage_text, "table 'items': 1 row does not fit in '.*items.csv', for example .*dear.*'price'"),
         (lose_column, "table 'items': file '.*items.csv' has no column 'price'"),
         (empty, "table 'items': file 'items.csv' is empty"),
         (remove, "table 'items': path '.*items.csv' does not exist"),

@@ -143,7 +143,7 @@ def test_on_a_terminal(query_file: Write) -> None:
 def test_a_fix_that_helps_only_some_says_so() -> None:
     found = (Finding("a-1", "", "unbounded", "at once"), Finding("b-1", "", "constant", "held back"))
     report = Report(found, {}, (Fix("s", "s = s.ends()", ("a-1",)),))
-    assert report.verdict == "unsafe: a-1: state grows for ever, and 1 more"
+    assert report.verdict == "unsafe: a-1: state grows for ever; unsafe too: 1 other operator"
     assert "To make a-1 safe, declare:" in str(report)
 
 

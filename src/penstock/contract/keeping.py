@@ -20,7 +20,7 @@ def waiting_for(what: str, flow: Flow, attributes: Sequence[str]) -> str:
         return f"{what} leave on what the data says; scheme(…) would tell before the start what that is"
     names = " or ".join(f"`{n}`" for n in attributes) or "anything"
     where = f" from {flow.name}" if flow.name else ""
-    return f"{what} never leave: nothing{where} promises {names} (there arrives: {flow.words})"
+    return f"{what} never leave: nothing{where} promises {names} (what arrives: {flow.words})"
 
 
 def appearing(closing: Promised, below: Flow) -> Output:

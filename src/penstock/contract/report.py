@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from penstock.errors import counted
+
 #: "as the data says": punctuation comes in band, and nobody declared which.
 State = Literal["none", "constant", "bounded", "as the data says", "unbounded"]
 Output = Literal["at once", "complete", "as the data says", "held back"]
@@ -155,7 +157,9 @@ class Report:
         """The answer, on one line."""
         if (first := self.culprit) is not None:
             others = sum(not f.safe for f in self.findings) - 1
-            return f"unsafe: {first.operator}: {first.verdict}" + (f", and {others} more" if others else "")
+            return f"unsafe: {first.operator}: {first.verdict}" + (
+                f"; unsafe too: {counted(others, 'other operator')}" if others else ""
+            )
         unsure = [f.operator for f in self.findings if f.unsure]
         if unsure:
             return f"safe if the data says enough: {', '.join(unsure)} must be told in band, and no scheme is declared"

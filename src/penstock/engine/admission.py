@@ -15,7 +15,7 @@ from penstock.analysis.judge import weigh
 from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.contract.flow import Verdict
 from penstock.contract.report import Finding, Report
-from penstock.errors import UserError
+from penstock.errors import UserError, counted
 from penstock.operators.source.operator import Source
 from penstock.plan.plan import Plan
 from penstock.plan.promise import EndOfSource
@@ -78,7 +78,7 @@ def _refusal(plan: Plan, report: Report) -> UserError:
     first = report.culprit
     assert first is not None
     others = tuple(f.operator for f in report.findings if not f.safe)
-    arriving = "; ".join(f"from {i} arrives: {report.edges[i]}" for i in plan[first.operator].inputs)
+    arriving = "; ".join(f"what arrives from {i}: {report.edges[i]}" for i in plan[first.operator].inputs)
     needs = "; ".join(first.needs)
     said = [f"{_named(plan, first.operator)}: {first.verdict}{_more(others)}", arriving]
     said += [f"needs: {needs}"] if needs else []
@@ -112,7 +112,7 @@ def _named(plan: Plan, operator: str) -> str:
 
 
 def _more(unsafe: tuple[str, ...]) -> str:
-    return f" (and {len(unsafe) - 1} more)" if len(unsafe) > 1 else ""
+    return f" (and {counted(len(unsafe) - 1, 'other operator')})" if len(unsafe) > 1 else ""
 
 
 def _finding(plan: Plan, operator: str, verdict: Verdict) -> Finding:

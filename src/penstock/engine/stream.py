@@ -17,7 +17,7 @@ from penstock.engine.progress import Progress
 from penstock.engine.query import Queries, Query
 from penstock.engine.run import Run, Trigger, TriggerName
 from penstock.engine.sink import MemoryTarget, Target, memory
-from penstock.errors import UserError, did_you_mean, shortly
+from penstock.errors import UserError, counted, did_you_mean, shortly
 from penstock.kernels.ticks import to_tick
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import checked, worded
@@ -136,7 +136,8 @@ class Stream(StreamBuilder):
         found = target.table()
         if letters := run.dead_letters().num_rows:
             # Nothing is lost silently, not even here, where there is no folder to leave them in.
-            warnings.warn(f"{letters} event(s) were not let in: start() the query to see them", stacklevel=2)
+            outside = counted(letters, "event was", "events were")
+            warnings.warn(f"{outside} not let in: start() the query to see them", stacklevel=2)
         return self.schema.arrow.empty_table() if found is None else found
 
 

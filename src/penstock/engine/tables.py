@@ -27,7 +27,7 @@ from penstock.engine.source.folder import Folder
 from penstock.engine.source.formats.fit import Fit, convert, fit
 from penstock.engine.source.formats.read import read
 from penstock.engine.source.place import first_line
-from penstock.errors import PenstockError, SchemaError, SourceError, UserError, did_you_mean
+from penstock.errors import PenstockError, SchemaError, SourceError, UserError, counted, did_you_mean
 from penstock.operators.lookup.kernel import prepare
 from penstock.operators.source.operator import Source
 from penstock.pattern.types import type_text
@@ -198,8 +198,9 @@ def read_files(table: Table, files: Files) -> tuple[pa.Table, Look]:
             batch = read(split, table.schema, options=dict(files.options))
             if batch.malformed.num_rows:
                 first = batch.malformed.slice(0, 1).to_pylist()[0]
+                misfits = counted(batch.malformed.num_rows, "row does", "rows do")
                 raise SchemaError(
-                    f"table '{table.name}': {batch.malformed.num_rows} row(s) of '{split.path}' do not fit, "
+                    f"table '{table.name}': {misfits} not fit in '{split.path}', "
                     f"for example {first['event']}: {first['detail']}",
                     hint="fix the file; a table is taken whole or not at all",
                 )

@@ -48,7 +48,8 @@ class CheckedQuery:
         """
         endless = self.report.endless_feedback if self.report.safe else ()
         kept = f"an operator keeps at most {RECORDS} such patterns"
-        return f"if consumers say {' or '.join(endless)}, nothing ever ends that; {kept}" if endless else ""
+        said = " or ".join(endless)
+        return f"if consumers say {said}, that is kept for ever, as no punctuation ends it; {kept}" if endless else ""
 
     def to_json(self) -> dict[str, Any]:
         mode = {} if self.output_mode is None else {"output_mode": self.output_mode}

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from penstock.pattern.types import TIMESTAMP
-from penstock.sql.connection import fails
+from penstock.sql.connection import failure
 from penstock.sql.term import (
     BIG,
     BINARY,
@@ -73,7 +73,7 @@ def cast(term: Term, t: pa.DataType) -> Term:
     penstock.sql.term.Unfit: a date cannot be cast to int
     """
     made = _cast(term, t)
-    if isinstance(term.value, str) and fails(made):
+    if isinstance(term.value, str) and failure(made) is not None:
         raise Unfit(
             f"'{term.value}' is not of type {shown(t)}", "it would fail whenever it is computed; try_cast gives null"
         )

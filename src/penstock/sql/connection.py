@@ -7,7 +7,7 @@ import threading
 
 import duckdb
 
-from penstock.sql.term import Term
+from penstock.sql.term import Term, reason_of
 
 _local = threading.local()
 #: What an expression may need beside the rows it is computed for.
@@ -25,18 +25,20 @@ def connection() -> duckdb.DuckDBPyConnection:
     return found
 
 
-def fails(constant: Term) -> bool:
-    """Whether a term without attributes cannot be computed, so that it would fail for every event.
+def failure(constant: Term) -> str | None:
+    """Why a term without attributes cannot be computed, as far as known: it would fail for every event.
 
-    >>> from penstock.sql.term import INT
-    >>> fails(Term("CAST('7' AS INTEGER)", INT)), fails(Term("CAST('x' AS INTEGER)", INT))
-    (False, True)
+    >>> from penstock.sql.term import INT, raising
+    >>> failure(Term("CAST('7' AS INTEGER)", INT)), failure(Term("CAST('x' AS INTEGER)", INT))
+    (None, '')
+    >>> failure(Term(raising("division by zero", INT), INT))
+    'division by zero'
     """
     try:
         connection().execute(f"SELECT {constant.sql}")
-    except duckdb.Error:
-        return True
-    return False
+    except duckdb.Error as error:
+        return reason_of(str(error)) or ""
+    return None
 
 
 def _open() -> duckdb.DuckDBPyConnection:

@@ -17,7 +17,7 @@ from penstock.sql.arithmetic import arithmetic, negative
 from penstock.sql.cast import cast, try_cast
 from penstock.sql.catalog import VOLATILE, functions, refusal
 from penstock.sql.conditions import same
-from penstock.sql.connection import fails
+from penstock.sql.connection import failure
 from penstock.sql.fallible import can_fail
 from penstock.sql.letter_case import LOWER
 from penstock.sql.literal import computed, number, suffixed
@@ -106,8 +106,8 @@ class Translator:
 
     def term(self, node: exp.Expr) -> Term:
         made = self.made(node)
-        if type(node) not in _LEAVES and not self.varies(node) and fails(made):
-            raise Unfit(f"'{written(node)}' has no value", "it would fail whenever it is computed")
+        if type(node) not in _LEAVES and not self.varies(node) and (why := failure(made)) is not None:
+            raise Unfit(f"'{written(node)}' has no value{why and f': {why}'}", "it would fail whenever it is computed")
         return made
 
     def varies(self, node: exp.Expr) -> bool:

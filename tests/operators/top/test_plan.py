@@ -89,7 +89,7 @@ def test_what_will_be_punctuated() -> None:
     assert leaving(query.plan)["top-1"] == ("at most 3 events of each group, which leave on `window_start up to`",)
     assert coming(query.plan)["top-1"] == ("window_start up to",)
     assert leaving(timed.top(3, by="speed", per="segment").plan)["top-1"] == (
-        "at most 3 events of each group, which never leave: nothing promises `segment` (there arrives: ts up to)",
+        "at most 3 events of each group, which never leave: nothing promises `segment` (what arrives: ts up to)",
         "needs cars: segment: each value",
     )
     assert coming(timed.limit(7).plan)["limit-1"] == ("ts up to", "everything, at the end")

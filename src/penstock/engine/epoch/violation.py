@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.engine.tasks.report import TaskReport
-from penstock.errors import ViolationError
+from penstock.errors import ViolationError, counted
 from penstock.operators.source.operator import Source
 
 
@@ -20,7 +20,7 @@ def raise_errors(sources: Mapping[str, Source], reports: Sequence[TaskReport]) -
             if broken and sources[source].on_violation == "fail":
                 example = told.get("example") or {}
                 raise ViolationError(
-                    f"stream '{sources[source].name}': {broken} event(s) break a promise, "
+                    f"stream '{sources[source].name}': {counted(broken, 'event breaks', 'events break')} a promise, "
                     f"for example {example.get('event', 'a malformed one')}: "
                     f"{example.get('reason', 'malformed')} ({example.get('detail', '')})",
                     hint="fix the input, or choose on_violation('reject') to set such events aside",

@@ -74,7 +74,7 @@ def judge_sides(
             wanted = _wanted(meeting, k, h)
             said = " or ".join(f"`{n}`" for n in wanted)
             arrives = below[h].words
-            why.append(f"{rows[k]} never leave: nothing of {inputs[h]} promises {said} (there arrives: {arrives})")
+            why.append(f"{rows[k]} never leave: nothing from {inputs[h]} promises {said} (what arrives: {arrives})")
             needs += [w for h in closed for w in below[h].wanted(_wanted(meeting, k, h))]
             continue
         parts = [

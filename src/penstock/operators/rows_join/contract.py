@@ -41,7 +41,7 @@ def judge_rows_join(operator: RowsJoin, below: Sequence[Flow]) -> Verdict:
             why.append(f"rows take their places on what the data says in {name}")
         else:
             state = "unbounded"
-            why.append(f"rows wait for ever: nothing of {name} promises `{time}` alone (there arrives: {flow.words})")
+            why.append(f"rows wait for ever: nothing from {name} promises `{time}` alone (what arrives: {flow.words})")
             needs += [w.replace(": each value", " up to") for w in flow.wanted([time])]
     if not why:
         why.append(

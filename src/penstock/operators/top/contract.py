@@ -43,7 +43,7 @@ def judge_top(operator: Top, below: Flow) -> Verdict:
         state: State = "constant" if few else "as the data says"
         return Verdict(state, "as the data says" if few else "complete", flow, why, useful=useful)
     names = " or ".join(f"`{n}`" for n in operator.per)
-    waits = f"nothing promises {names} (there arrives: {below.words})" if names else "only the end completes one group"
+    waits = f"nothing promises {names} (what arrives: {below.words})" if names else "only the end completes one group"
     needs = below.wanted(operator.per) or ("per=… with an attribute that ends, or a window",)
     state = "constant" if few else "unbounded"
     return Verdict(state, "held back", flow, (f"{rows}, which never leave: {waits}",), needs, useful=useful)
