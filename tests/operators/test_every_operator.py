@@ -30,6 +30,7 @@ from penstock.engine.tables import prepare
 from penstock.engine.tasks.columns import needed
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.errors import UnknownOperatorError, UserError
+from penstock.operators.align.operator import Align
 from penstock.operators.join.operator import Joined
 from penstock.operators.shared.families import AtOnceSpec
 from penstock.operators.shared.thinning import ThinningSpec
@@ -90,6 +91,7 @@ MADE: dict[str, ps.Stream] = {
     "aggregate of windows": A.window(10).group_by("k").agg(n="count(*)"),
     "aggregate of rows": A.window(rows=3).group_by("k").agg(n="count(*)"),
     "aggregate from the start": A.window(landmark=10).group_by("k").agg(n="count(*)"),
+    "align": replace(A, operator=Align((A.operator,), A.schema, time="ts", ahead=3)),
     "aggregate at once": at_once(A.window(10).group_by("k").agg(n="count(*)")),
     "aggregate of an aggregate at once": at_once(
         A.window(10).group_by("k").agg(n="count(*)").group_by("window_start").agg(most="max(n)")

@@ -83,7 +83,7 @@ def test_every_kind_has_an_example_somewhere() -> None:
                     seen.add(type(made.operator))
     kinds = {s.operator for s in registered() if s.operator.__module__.startswith("penstock.")}
     # What turning the dial makes of others nobody writes: `test_the_dial_changes_no_answer` draws it from theirs.
-    assert {k.__name__ for k in kinds - seen} <= {"Source", "Sink", "RevisedAggregate", "RevisedJoin"}
+    assert {k.__name__ for k in kinds - seen} <= {"Source", "Sink", "Align", "RevisedAggregate", "RevisedJoin"}
 
 
 @pytest.mark.parametrize("seed", range(60, 72))

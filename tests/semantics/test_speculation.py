@@ -126,6 +126,12 @@ def assert_converges(expected: Sequence[Row], told: Sequence[Row], what: str) ->
     assert not only_strong and not only_told, f"{what}: only strong {only_strong}, only told {only_told}"
 
 
+def with_promise(case: Case, promise: str) -> Case:
+    """The case with this in place of the disorder that its streams declare."""
+    feeds = (replace(f, promises=promise + re.sub(r"\.disorder\([^)]*\)", "", f.promises)) for f in case.feeds)
+    return Case(case.query, tuple(feeds))
+
+
 def on_reference_at_once(case: Case) -> list[dict[str, Any]]:
     plan = at_once(case.stream()).plan
     return events(interpret(plan, {f.name: f.arrivals() for f in case.feeds}, traced=False).outputs)
@@ -143,6 +149,27 @@ def check(case: Case, cut: Cut, found: Outcome) -> None:
 @settings(max_examples=25)
 def test_what_holds_in_the_end_is_the_strong_answer(case: Case, cut: Cut) -> None:
     check(case, cut, on_kernels(case, cut, change=at_once))
+
+
+@given(chains(), cuts(), st.integers(0, 9))
+@settings(max_examples=25)
+def test_however_long_one_waits_the_answer_is_the_same(case: Case, cut: Cut, block: int) -> None:
+    """Blocked for longer, less is told and taken back, but what holds in the end is the same."""
+    case = with_promise(case, ".disorder(8)")
+    dial = ps.Consistency.at(block=block, remember=None)
+    check(case, cut, on_kernels(case, cut, change=lambda s: at_once(s, dial)))
+
+
+@given(chains(), cuts())
+@settings(max_examples=15)
+def test_who_waits_as_long_as_he_remembers_never_corrects(case: Case, cut: Cut) -> None:
+    """What comes later than is remembered is a dead letter, in the strong answer too."""
+    case = with_promise(case, "")
+    strong = on_kernels(case, cut, change=lambda s: at_once(s, ps.Consistency.strong(remember=4)))
+    middle = on_kernels(case, cut, change=lambda s: at_once(s, ps.Consistency.middle(remember=4)))
+    assert WEIGHT not in {n for row in strong.rows for n in row}
+    assert_converges(strong.rows, middle.rows, "middle")
+    assert strong.letters == middle.letters
 
 
 @given(joins(), cuts())

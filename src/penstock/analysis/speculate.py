@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.errors import UserError
+from penstock.operators.align.operator import Align
 from penstock.operators.source.operator import Source
 from penstock.pattern.duration import format_duration
 from penstock.plan.consistency import Consistency
@@ -26,7 +27,7 @@ def speculate(roots: Sequence[Operator], consistency: Consistency) -> tuple[Oper
         operator = node.operator
         inputs = [made[id(i)] for i in operator.inputs]
         if isinstance(operator, Source):
-            made[id(operator)] = remembering(operator, consistency)
+            made[id(operator)] = blocking(remembering(operator, consistency), consistency)
         elif consistency.speculates:
             made[id(operator)] = spec_of(operator).revised(operator, inputs)
         else:
@@ -47,6 +48,21 @@ def remembering(source: Source, consistency: Consistency) -> Source:
     slack = ticks_of(source, time, consistency.remember)
     others = tuple(p for p in source.promises if not (isinstance(p, Disorder | Adaptive) and p.attribute == time))
     return replace(source, promises=(*others, Disorder(time, slack)))
+
+
+def blocking(source: Source, consistency: Consistency) -> Operator:
+    """A source whose events are held back for a while before anything is told of them."""
+    if not consistency.speculates or not consistency.block:
+        return source
+    slack = next((p.slack for p in source.promises if isinstance(p, Disorder)), None)
+    if slack is None:
+        raise UserError(
+            f"stream '{source.name}': nobody knows how far its time has come, so nothing can be held back by it",
+            hint=f"{source.name}.disorder('1 min'), or a consistency with remember=",
+        )
+    (time,) = (p.attribute for p in source.promises if isinstance(p, Disorder))
+    waits = ticks_of(source, time, consistency.block)
+    return Align((source,), source.schema, time=time, ahead=max(0, slack - waits))
 
 
 def ticks_of(source: Source, time: str, micros: int) -> int:

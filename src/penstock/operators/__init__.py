@@ -2,6 +2,7 @@
 
 from penstock.operators import (
     aggregate,
+    align,
     count_aggregate,
     distinct,
     impute,
@@ -39,6 +40,7 @@ ROOMS = (
     pace,
     instrument,
     window,
+    align,
     aggregate,
     revised_aggregate,
     count_aggregate,

@@ -1,0 +1,57 @@
+"""The behaviour of `align`: what is complete leaves, and what is so nearly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.kernels.fold import frontier_of, tick
+from penstock.operators.align.operator import Align
+from penstock.operators.join.meeting import unit_of
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.restriction import less
+from penstock.plan.behaviour import Behaviour, maximal
+from penstock.plan.orders import Orders
+from penstock.plan.window import from_tick
+
+
+class AlignBehaviour(Behaviour):
+    """Passes every punctuation on, since what it matches has left by then; what is near leaves without one."""
+
+    def __init__(self, operator: Align) -> None:
+        self.operator, self.schema = operator, operator.schema
+        self.fresh: list[Pattern] = []
+        #: The first tick that is still held back; events that come before it leave at once.
+        self.bound: int | None = None
+
+    def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
+        (patterns,) = arrived
+        moved = tuple(Pattern(self.schema, p.restrictions) for p in patterns)
+        self.fresh += moved
+        t = self.schema.type_of(self.operator.time)
+        for pattern in moved:
+            if (frontier := frontier_of(pattern, self.operator.time)) is not None:
+                at = tick(frontier[0], t) + frontier[1] + self.operator.ahead
+                self.bound = at if self.bound is None else max(at, self.bound)
+        return moved
+
+    def orders(self) -> Orders:
+        fresh, self.fresh = self.fresh, []
+        if self.bound is not None:
+            fresh = [*fresh, self._before(self.bound)]
+        return Orders((maximal(fresh),), (PunctuationSet(self.schema),))
+
+    def _before(self, bound: int) -> Pattern:
+        name = self.operator.time
+        try:
+            near = less(from_tick(bound, unit_of(self.schema.type_of(name))))
+        except OverflowError:  # Behind the last time there is.
+            return Pattern.all(self.schema)
+        return Pattern.by_name(self.schema, {name: near})
+
+    def to_json(self) -> dict[str, Any]:
+        return {"bound": self.bound}
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        self.bound = stored["bound"]
