@@ -61,6 +61,28 @@ forgotten cannot be waited for
             )
         return cls(waits, knows)
 
+    @classmethod
+    def parse(cls, text: str) -> Consistency:
+        """As the command line has it: a corner, a corner with a length of time, or two lengths of time.
+
+        >>> Consistency.parse("middle/1 h"), Consistency.parse("5 s/1 min")
+        (Consistency.middle(remember='1 h'), Consistency.weak(block='5 s', remember='1 min'))
+        """
+        first, _, second = (part.strip() for part in text.partition("/"))
+        remember = second or None
+        match first:
+            case "strong":
+                return cls.strong(remember=remember)
+            case "middle":
+                return cls.middle(remember=remember)
+            case _ if remember is not None:
+                return cls.weak(block=first, remember=remember)
+            case _:
+                raise UserError(
+                    f"consistency '{text}' is not possible",
+                    hint="strong, middle, 'middle/1 h', or how long to block and to remember: '5 s/1 h'",
+                )
+
     @property
     def speculates(self) -> bool:
         """Whether results may be told that are corrected later."""

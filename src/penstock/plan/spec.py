@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.pattern.pattern import Pattern
     from penstock.pattern.restriction import Restriction
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.consistency import Consistency
     from penstock.plan.grid import Grid
     from penstock.plan.response import Response
     from penstock.plan.window import TimeWindow
@@ -210,8 +211,8 @@ class Spec(ABC, Generic[O]):
         """What it may tell upstream, one example for each kind."""
 
     # --- speculation
-    def revised(self, operator: O, inputs: Sequence[Operator]) -> Operator:
-        """The same where results are told at once and corrected later, over inputs that may take rows back.
+    def revised(self, operator: O, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
+        """The same at a point of the dial, over inputs that may take rows back.
 
         What its traits say answers it, but for an operator that makes corrections of its own.
         """

@@ -19,6 +19,7 @@ from penstock.engine.run import parse_trigger
 from penstock.engine.terminal import say, terminal
 from penstock.errors import UserError
 from penstock.portal.complaint import complaining
+from penstock.portal.options import Dial, File, Json, Master, Quiet, turned
 from penstock.portal.outcome import print_summary, queries_of
 from penstock.portal.script import check_sources, load
 from penstock.portal.watch import ForegroundRun, choose_mode, say_json
@@ -30,11 +31,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a defect of ours keeps its plain stack trace, which can be pasted into a report
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-File = Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A query file; NAME is the stream, else `query`.")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Master = Annotated[str | None, typer.Option(help="Spark master, such as local[4] or spark://host:7077.")]
 
 
 def _version(asked: bool) -> None:
@@ -98,6 +94,7 @@ def run(
             metavar="WHAT", help="If an expression fails on an event: reject the event (the default), or fail the run."
         ),
     ] = None,
+    consistency: Dial = None,
     allow_unbounded: Annotated[
         str | None, typer.Option(metavar="REASON", help="Run even if state grows for ever; say why that is fine.")
     ] = None,
@@ -119,6 +116,7 @@ def run(
         "changed_files": changed_files,
         "durability": durability,
         "allow_unbounded": allow_unbounded,
+        "consistency": consistency,
         "on_error": on_error,
     }
     options = {**script.settings, **{k: v for k, v in given.items() if v is not None}}
@@ -126,7 +124,7 @@ def run(
         options = {**options, "trigger": trigger, "every": every}
     chosen = parse_trigger(options.get("trigger"), options.get("every"))
     mode = choose_mode(as_json=as_json, quiet=quiet)
-    queries = queries_of(script, as_json, quiet)
+    queries = turned(queries_of(script, as_json, quiet), options.pop("consistency", None))
     homes = [part.sink.home for part in queries.parts if part.sink.home is not None]
     at = options.get("checkpoint") or (below(homes[0], BESIDE_SINK) if len(queries.parts) == 1 and homes else None)
     check_sources(queries, at, bounded=chosen.bounded)

@@ -1,4 +1,4 @@
-"""Align: it waits, and changes nothing of what is said in the end."""
+"""Aligner: it waits, and changes nothing of what is said in the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_streams import C_INFINITY, ctis, inserts, often, retractions, streams
 
 from penstock.errors import UserError
-from penstock.reference.lifetimes.align import Align, Schedule, at_once, behind, never
+from penstock.reference.lifetimes.align import Aligner, Schedule, at_once, behind, never
 from penstock.reference.lifetimes.event import Cti, Insert, StreamEvent, events
 from penstock.reference.lifetimes.history import Converter, fold
 from penstock.reference.lifetimes.operator import feed
@@ -34,7 +34,7 @@ def schedules(lag: int) -> dict[str, Schedule]:
 @given(stream=streams(), lag=st.integers(0, 12))
 def test_it_is_transparent(mode: Mode, stream: list[StreamEvent], lag: int) -> None:
     for schedule in schedules(lag).values():
-        operator = Align(mode, schedule)
+        operator = Aligner(mode, schedule)
         said = feed(operator, stream)
         assert fold(said) == fold(stream)
         assert len(retractions(said)) <= len(retractions(stream))
@@ -44,7 +44,7 @@ def test_it_is_transparent(mode: Mode, stream: list[StreamEvent], lag: int) -> N
 @often
 @given(streams())
 def test_waiting_until_all_is_final_gives_perfect_output(stream: list[StreamEvent]) -> None:
-    operator = Align("final", never)
+    operator = Aligner("final", never)
     said: list[StreamEvent] = []
     for event in stream:
         fresh = operator.on(event)
@@ -58,7 +58,7 @@ def test_waiting_until_all_is_final_gives_perfect_output(stream: list[StreamEven
 @often
 @given(streams())
 def test_waiting_until_all_is_due_gives_ordered_output(stream: list[StreamEvent]) -> None:
-    operator = Align("sync", never)
+    operator = Aligner("sync", never)
     said: list[StreamEvent] = []
     for event in stream:
         fresh = operator.on(event)
@@ -71,7 +71,7 @@ def test_waiting_until_all_is_due_gives_ordered_output(stream: list[StreamEvent]
 @often
 @given(streams())
 def test_not_waiting_passes_everything_at_once(stream: list[StreamEvent]) -> None:
-    operator = Align("sync", at_once)
+    operator = Aligner("sync", at_once)
     assert [s for event in stream for s in operator.on(event) if not isinstance(s, Cti)] == [
         e for e in stream if not isinstance(e, Cti)
     ]
@@ -84,7 +84,7 @@ def test_any_wait_comes_to_one_table(mode: Mode, stream: list[StreamEvent], lag:
     """Convergence: any block time, any level, as long as nothing is forgotten."""
     expected = snapshot(fold(stream), COMBINE["sum"])
     for schedule in schedules(lag).values():
-        aligned = feed(Align(mode, schedule), stream)
+        aligned = feed(Aligner(mode, schedule), stream)
         for level in LEVELS.values():
             assert fold(feed(level(STATES["sum"], cti="strict"), aligned)) == expected
 
@@ -94,7 +94,7 @@ def test_any_wait_comes_to_one_table(mode: Mode, stream: list[StreamEvent], lag:
 @given(stream=streams(), lag=st.integers(0, 12))
 def test_what_is_out_has_its_retractions_pass_at_once(mode: Mode, stream: list[StreamEvent], lag: int) -> None:
     """Unless a CTI let it go before its time, which only `sync` does."""
-    operator, told, taken = Align(mode, behind(lag)), Converter(), Converter()
+    operator, told, taken = Aligner(mode, behind(lag)), Converter(), Converter()
     let_go = False
     for event in stream:
         taken.on(event)
@@ -114,7 +114,7 @@ def test_longer_waits_take_less_back() -> None:
     taken_back = []
     for lag in (0, 5, 10, 20):
         engine = LEVELS["PP"](STATES["count"])
-        said = feed(engine, feed(Align("sync", behind(lag)), [*late, C_INFINITY]))
+        said = feed(engine, feed(Aligner("sync", behind(lag)), [*late, C_INFINITY]))
         taken_back.append(len(retractions(said)))
     assert taken_back == sorted(taken_back, reverse=True)
     assert taken_back[0] > 100 and taken_back[-1] == 0
@@ -122,20 +122,20 @@ def test_longer_waits_take_less_back() -> None:
 
 def test_defect_13_what_is_taken_back_altogether_is_not_said() -> None:
     for mode in ("final", "sync"):
-        assert feed(Align(mode, never), events("I(8,10,7) R(8,10,8,7) C(∞)")) == events("C(∞)")
+        assert feed(Aligner(mode, never), events("I(8,10,7) R(8,10,8,7) C(∞)")) == events("C(∞)")
 
 
 def test_defect_14_what_a_cti_lets_go_is_in_order() -> None:
     for mode in ("final", "sync"):
-        assert feed(Align(mode, never), events("I(5,6,9) I(4,8,2) C(∞)")) == events("I(4,8,2) I(5,6,9) C(∞)")
+        assert feed(Aligner(mode, never), events("I(5,6,9) I(4,8,2) C(∞)")) == events("I(4,8,2) I(5,6,9) C(∞)")
 
 
 def test_a_full_block_holds_time_zero_back_too() -> None:
-    assert feed(Align("final", never), events("I(0,5,1)")) == []
-    assert feed(Align("final", lambda event: 0), events("I(0,5,1) I(1,5,1)")) == events("I(0,5,1)")
+    assert feed(Aligner("final", never), events("I(0,5,1)")) == []
+    assert feed(Aligner("final", lambda event: 0), events("I(0,5,1) I(1,5,1)")) == events("I(0,5,1)")
 
 
 def test_an_output_time_that_falls_is_an_error() -> None:
     times = iter([5, 4])
     with pytest.raises(UserError, match="output time falls from 5 to 4"):
-        feed(Align("final", lambda event: next(times)), events("I(0,5,1) I(1,5,1)"))
+        feed(Aligner("final", lambda event: next(times)), events("I(0,5,1) I(1,5,1)"))

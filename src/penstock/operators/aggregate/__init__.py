@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
 
 
@@ -30,10 +31,12 @@ class AggregateSpec(GroupsSpec[Aggregate]):
         exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
     ))  # fmt: skip
 
-    def revised(self, operator: Aggregate, inputs: Sequence[Operator]) -> Operator:
+    def revised(self, operator: Aggregate, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         from penstock.operators.revised_aggregate.operator import RevisedAggregate
-        from penstock.plan.weight import with_weight
+        from penstock.plan.weight import passing_weights, with_weight
 
+        if not consistency.speculates:
+            return passing_weights(operator, inputs)
         return RevisedAggregate(
             tuple(inputs), with_weight(operator.schema), switches=operator.switches, label=operator.label,
             keys=operator.keys, aggregations=operator.aggregations, window=operator.window,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.pattern.pattern import Pattern
+    from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
     from penstock.plan.response import Response
 
@@ -32,7 +33,7 @@ class DistinctSpec(KeepingSpec[Distinct]):
         return {"kind": operator.kind}
 
     # --- speculation
-    def revised(self, operator: Distinct, inputs: Sequence[Operator]) -> Operator:
+    def revised(self, operator: Distinct, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         """A result goes with the last of equal rows: it is a group that is nothing but its key."""
         from dataclasses import replace
 

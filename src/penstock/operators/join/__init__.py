@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
 
 
@@ -41,7 +42,7 @@ class JoinSpec(KeepingSpec[Join]):
     held = made_in("meeting", "held_by")
 
     # --- speculation
-    def revised(self, operator: Join, inputs: Sequence[Operator]) -> Operator:
+    def revised(self, operator: Join, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         """What is told at once anyway stays as it is, where nothing is taken back."""
         from dataclasses import fields, replace
 
@@ -49,7 +50,8 @@ class JoinSpec(KeepingSpec[Join]):
         from penstock.operators.revised_join.operator import RevisedJoin
         from penstock.plan.weight import is_weighted, with_weight
 
-        if not any(map(is_weighted, inputs)) and not LONELY[operator.how]:
+        waits = consistency.speculates and LONELY[operator.how]
+        if not any(map(is_weighted, inputs)) and not waits:
             return replace(operator, inputs=tuple(inputs))
         known = {f.name: getattr(operator, f.name) for f in fields(operator)}
         return RevisedJoin(**known | {"inputs": tuple(inputs), "schema": with_weight(operator.schema)})

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.contract.rates import Rates
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
     from penstock.reference.running import Running
 
@@ -40,7 +41,7 @@ class ProjectSpec(AtOnceSpec[Project]):
     def definition(self, operator: Project) -> str:
         return operator.meaning
 
-    def revised(self, operator: Project, inputs: Sequence[Operator]) -> Operator:
+    def revised(self, operator: Project, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         """The weight goes through, whatever else is computed."""
         from dataclasses import replace
 

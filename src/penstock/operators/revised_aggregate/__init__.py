@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
     from penstock.plan.response import Response
 
@@ -28,7 +29,7 @@ class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
         exact=False, listens=True, queues=False, retracts=Retraction.ANSWERS,
     ))  # fmt: skip
 
-    def revised(self, operator: RevisedAggregate, inputs: Sequence[Operator]) -> Operator:
+    def revised(self, operator: RevisedAggregate, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         from dataclasses import replace
 
         return replace(operator, inputs=tuple(inputs))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
+    from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
     from penstock.plan.response import Response
 
@@ -39,7 +40,7 @@ class RevisedJoinSpec(JoinSpec):
         return {*super().reads(operator, port, wanted), *((WEIGHT,) if is_weighted(operator.inputs[port]) else ())}
 
     # --- speculation
-    def revised(self, operator: Join, inputs: Sequence[Operator]) -> Operator:
+    def revised(self, operator: Join, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         return replace(operator, inputs=tuple(inputs))
 
     # --- contracts

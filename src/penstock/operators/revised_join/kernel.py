@@ -36,9 +36,10 @@ class RevisedJoinKernel(JoinKernel):
     >>> from penstock.operators.source.operator import Source
     >>> from penstock.pattern.punctuation import PunctuationSet
     >>> from penstock.pattern.schema import Schema
+    >>> from penstock.plan.consistency import Consistency
     >>> orders, items = Schema.parse("id int, who string"), Schema.parse("id int, what string")
     >>> join = join_operator(Source((), orders), Source((), items), "id", "left")
-    >>> kernel = RevisedJoinKernel(SPEC.revised(join, join.inputs), "join")
+    >>> kernel = RevisedJoinKernel(SPEC.revised(join, join.inputs, Consistency.middle()), "join")
     >>> nothing = Orders(((), ()), (PunctuationSet(orders), PunctuationSet(items)))
     >>> first = kernel.step([pa.table([[1], ["ann"]], schema=orders.arrow), None], ((), ()), nothing)
     >>> first.output.to_pylist()

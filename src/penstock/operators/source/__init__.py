@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
+    from penstock.plan.consistency import Consistency
+    from penstock.plan.operator import Operator
     from penstock.plan.response import Response
     from penstock.reference.running import Running
 
@@ -33,6 +35,11 @@ class SourceSpec(UsualSpec[Source]):
     reads = given(())
     definition = made_in("declared", "definition_of")
     held = given(None)
+
+    def revised(self, operator: Source, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
+        from penstock.operators.source.consistency import revise_source
+
+        return revise_source(operator, consistency)
 
     def behaviour(self, operator: Source, heard: bool) -> Behaviour:
         """Nothing arrives here: what a source says, it is told by its promises."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Sequence
 
+    from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
 
 
@@ -40,7 +41,7 @@ class UnionSpec(AtOnceSpec[Union]):
         return f"union of {len(operator.inputs)}"
 
     # --- speculation
-    def revised(self, operator: Union, inputs: Sequence[Operator]) -> Operator:
+    def revised(self, operator: Union, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         """Rows of an input that takes none back hold once and for all."""
         from penstock.operators.project.operator import Project
         from penstock.plan.weight import WEIGHT, is_weighted, passing_weights, with_weight

@@ -1,4 +1,4 @@
-"""Align: how long to wait before speaking. Events are held back, and retractions meet their inserts meanwhile.
+"""Aligner: how long to wait before speaking. Events are held back, and retractions meet their inserts meanwhile.
 
 It changes nothing of what a stream says in the end, only how often it says otherwise before. It waits for a CTI or for
 `output_time`: whatever begins by that time goes on at once. `never` waits for CTIs alone, `at_once` does not wait,
@@ -11,9 +11,9 @@ A CTI lets go, by mode:
   back once at most. A CTI passes as it is.
 
 >>> stream = events("I(5,6,9) I(4,8,2) R(4,8,6,2) C(6) I(6,9,1) C(∞)")
->>> [feed(Align(mode, never), stream) for mode in ("final", "sync")]
+>>> [feed(Aligner(mode, never), stream) for mode in ("final", "sync")]
 [[I(4,6,2), I(5,6,9), C(6), I(6,9,1), C(∞)], [I(4,6,2), I(5,6,9), C(6), I(6,9,1), C(∞)]]
->>> feed(Align("sync", never), events("I(4,8,2) C(5) R(4,8,7,2) R(4,7,6,2) C(7)"))
+>>> feed(Aligner("sync", never), events("I(4,8,2) C(5) R(4,8,7,2) R(4,7,6,2) C(7)"))
 [I(4,8,2), C(5), R(4,8,6,2), C(7)]
 """
 
@@ -27,7 +27,7 @@ from penstock.reference.lifetimes.event import INFINITY, Cti, Insert, Retract, S
 from penstock.reference.lifetimes.operator import feed
 from penstock.reference.lifetimes.ordered import Ordered
 
-__all__ = ["Align", "Schedule", "at_once", "behind", "events", "feed", "never"]
+__all__ = ["Aligner", "Schedule", "at_once", "behind", "events", "feed", "never"]
 
 #: Up to which time, now that this event is here? It must never fall, and depend on nothing but events, so that a second
 #: run says the same.
@@ -60,7 +60,7 @@ def behind(lag: Time) -> Schedule:
     return schedule
 
 
-class Align:
+class Aligner:
     def __init__(self, mode: Literal["final", "sync"], output_time: Schedule) -> None:
         self.mode, self.output_time = mode, output_time
         self.now: Time = -INFINITY

@@ -1,0 +1,31 @@
+"""Options that several commands have, and what becomes of the dial."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.engine.query import Queries
+from penstock.plan.consistency import Consistency
+
+File = Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A query file; NAME is the stream, else `query`.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Master = Annotated[str | None, typer.Option(help="Spark master, such as local[4] or spark://host:7077.")]
+Dial = Annotated[
+    str | None,
+    typer.Option(
+        "--consistency",
+        metavar="DIAL",
+        help="strong: tell what is final (the default); middle: tell at once, and correct; with how long to remember: "
+        "'middle/1 h'; or how long to block and to remember: '5 s/1 h'.",
+    ),
+]
+
+
+def turned(queries: Queries, dial: str | Consistency | None) -> Queries:
+    """The queries at the point that the command line, or `settings` of the query file, names."""
+    if dial is None:
+        return queries
+    return queries.at(Consistency.parse(dial) if isinstance(dial, str) else dial)
