@@ -12,7 +12,7 @@ LOCK  := requirements.lock
 # With a user's own PYTHONPATH or activated environment, tests would run against other versions than the locked ones.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help setup demo test test-fast lint format bench bench-feedback docs lock clean \
+.PHONY: help setup demo test test-fast lint format bench bench-setup bench-join bench-feedback docs lock clean \
   fuzz fuzz-texts fuzz-semantics fuzz-plans fuzz-engine fuzz-crashes fuzz-kills
 
 help: ## Show this list
@@ -43,9 +43,21 @@ format: $(READY) ## Rewrite the sources in the house format
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## Penstock against Structured Streaming and DuckDB, on this machine
-	@$(BIN)/python -m benchmarks.engine
+bench: bench-setup ## Penstock against everybody else, in half an hour; ARGS='--only big-1k', --resume, --quick, --list
+	@$(BIN)/python -m benchmarks.bench $(ARGS)
+
+bench-join: $(READY) ## More about joins: shares of partners, state that grows, punctuation on keys
 	@$(BIN)/python -m benchmarks.join
+
+# Contestants that want other versions than Penstock does. One that cannot be installed is left out, and the table says so.
+OTHERS := pyflink pathway polars
+bench-setup: $(READY) $(OTHERS:%=.venv-bench/%/.ready) ## Environments for PyFlink, Pathway and Polars, in .venv-bench
+
+.venv-bench/%/.ready: benchmarks/requirements-%.txt
+	@echo "== environment of $*"
+	@python=$$(command -v python3.12 || command -v python3.11 || echo $(BIN)/python); rm -rf .venv-bench/$*; \
+	  "$$python" -m venv .venv-bench/$* && .venv-bench/$*/bin/python -m pip install --quiet -r $< && touch $@ \
+	  || echo "$* will not take part: it could not be installed"
 
 bench-feedback: $(READY) ## What feedback costs and saves: six experiments, an hour and a half
 	@$(BIN)/python -m benchmarks.feedback
@@ -83,7 +95,7 @@ lock: $(READY) ## Choose the newest allowed versions anew and write requirements
 	@echo "wrote $(LOCK); 'make test' installs it"
 
 clean: ## Remove the environment, caches and build products
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted set-up is taken up again. `python -c` asks the interpreter itself:

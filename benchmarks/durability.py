@@ -24,12 +24,20 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine import RESULTS, Case, Series, make_data
+from benchmarks.aggregates.workload import Windows, make
+from benchmarks.joins.turn import Answer
 from benchmarks.process import ROOT, Process
 
-CASES = (Case(50_000, 40, 1_000), Case(50_000, 40, 100_000), Case(500_000, 10, 100_000), Case(5_000_000, 2, 1_000_000))
+RESULTS = Path(__file__).parent / "results"
+
+CASES = (
+    Windows(50_000, 40, 1_000),
+    Windows(50_000, 40, 100_000),
+    Windows(500_000, 10, 100_000),
+    Windows(5_000_000, 2, 1_000_000),
+)
 QUICK = CASES[:2]
-WARM_UP = Case(20_000, 30, 1_000)
+WARM_UP = Windows(20_000, 30, 1_000)
 #: By name: what is put in front of the path of Python, and the settings of the run.
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "before": ("{baseline}/src", {}),
@@ -45,29 +53,33 @@ COSTS = {
 }
 
 
+#: By case and contestant, the answers of all repetitions.
+Series = dict[Windows, dict[str, list[Answer]]]
+
+
 def started(name: str, baseline: Path, logs: Path) -> Process:
     path, _ = CONTESTANTS[name]
     env = {"PYTHONPATH": path.format(baseline=baseline.resolve(), root=ROOT)}
-    return Process(["benchmarks.contestant", "penstock"], logs / f"{name}.log", env=env)
+    return Process(["benchmarks.aggregates.on_penstock"], logs / f"{name}.log", env=env)
 
 
-def measure(cases: tuple[Case, ...], repetitions: int, baseline: Path, data: Path) -> dict[Case, dict[str, Series]]:
+def measure(cases: tuple[Windows, ...], repetitions: int, baseline: Path, data: Path) -> Series:
     logs = Path(tempfile.mkdtemp(prefix="durability-"))
     processes = {name: started(name, baseline, logs) for name in CONTESTANTS}
-    results: dict[Case, dict[str, Series]] = {}
+    results: Series = {}
     names = list(CONTESTANTS)
     try:
         for _ in range(3):
             for name in names:
-                answer = _one(processes[name], name, WARM_UP, make_data(WARM_UP, data))
+                answer = _one(processes[name], name, WARM_UP, make(WARM_UP, data))
                 print(f"  warming up: {name}, {answer['code']}", flush=True)
         for case in cases:
-            series = results.setdefault(case, {name: Series() for name in names})
+            series = results.setdefault(case, {name: [] for name in names})
             for repetition in range(repetitions):
                 turn = repetition % len(names)
                 for name in (*names[turn:], *names[:turn]):
-                    answer = _one(processes[name], name, case, make_data(case, data))
-                    series[name].runs.append(answer)
+                    answer = _one(processes[name], name, case, make(case, data))
+                    series[name].append(answer)
                     middle = statistics.median(answer["epochs"][1:]) * 1e3
                     print(f"  {case.name:32} {repetition + 1}/{repetitions} {name:14} {middle:8.1f} ms", flush=True)
     finally:
@@ -76,23 +88,25 @@ def measure(cases: tuple[Case, ...], repetitions: int, baseline: Path, data: Pat
     return results
 
 
-def _one(process: Process, name: str, case: Case, data: Path) -> dict[str, Any]:
-    return process.run({"data": str(data), "rows_per_epoch": case.rows, "settings": CONTESTANTS[name][1]})
+def _one(process: Process, name: str, case: Windows, data: Path) -> Answer:
+    job = {"data": str(data), "rows_per_epoch": case.rows, "settings": CONTESTANTS[name][1], "tell_code": True}
+    with tempfile.TemporaryDirectory(prefix="durability-out-") as out:
+        return process.run({**job, "out": out})
 
 
-def epochs(series: Series) -> list[float]:
+def epochs(series: list[Answer]) -> list[float]:
     """The median epoch of each run in milliseconds; the first epoch carries the start of the query."""
-    return [statistics.median(r["epochs"][1:]) * 1e3 for r in series.runs]
+    return [statistics.median(r["epochs"][1:]) * 1e3 for r in series]
 
 
-def cost(case: dict[str, Series], payer: str, other: str) -> tuple[float, float, float]:
+def cost(case: dict[str, list[Answer]], payer: str, other: str) -> tuple[float, float, float]:
     """By how many percent an epoch takes longer: the median over the repetitions, each compared with its own turn."""
     pairs = zip(epochs(case[payer]), epochs(case[other]), strict=True)
     found = sorted(100 * (a / b - 1) for a, b in pairs)
     return statistics.median(found), found[0], found[-1]
 
 
-def table(results: dict[Case, dict[str, Series]]) -> str:
+def table(results: Series) -> str:
     head = [
         "case",
         *CONTESTANTS,

@@ -6,7 +6,7 @@
 
 Contestants run in processes of their own and take turns within each repetition, on the same rows, 2 cores each. All
 must find the same pairs: count and checksum are compared, and the benchmark ends if they differ. PyFlink and Pathway
-take part if there are environments for them (see benchmarks/requirements-pyflink.txt and -pathway.txt); the packages on
+take part if there are environments for them (`make bench-setup`); the packages on
 PyPI read no Parquet, so they get the same rows as CSV.
 """
 
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contest import ENVIRONMENTS, environments
 from benchmarks.joins.contest import ALL, DUCKDB, PENSTOCK, ROCKS, SPARK, Contest, Contestant, agree, contest
 from benchmarks.joins.report import draw, write_markdown
 from benchmarks.joins.turn import Answer
@@ -216,8 +217,8 @@ def main() -> None:
     parser.add_argument("--pathway-python", default="", help="the Python of an environment with Pathway")
     given = parser.parse_args()
     names = tuple(n.strip() for n in given.contestants.split(",") if n.strip())
-    pythons = {"pyflink": given.pyflink_python, "pathway": given.pathway_python}
-    with contest({k: v for k, v in pythons.items() if v}, given.limit) as those:
+    pythons = environments(ENVIRONMENTS, {"pyflink": given.pyflink_python, "pathway": given.pathway_python})
+    with contest(pythons, given.limit) as those:
         bench = Bench(those, given.rows, given.repetitions, given.data, given.only, given.results, names)
         bench.record["machine"] = f"{os.cpu_count()} cores, {platform.machine()}"
         bench.record["limit"] = given.limit

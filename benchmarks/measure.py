@@ -40,6 +40,18 @@ def cpu_seconds(root: int) -> float:
     return total / _TICK
 
 
+def cpu_by_kind(root: int) -> dict[str, float]:
+    """The same, by what the processes are: the driver, its JVM, and the workers that this has started."""
+    found = {"jvm": 0.0, "driver": 0.0, "workers": 0.0}
+    for pid in tree(root):
+        if stat := _stat(pid):
+            java = Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+            kind = "jvm" if java else "driver" if pid == root else "workers"
+            # Children that have ended: only those of Spark's daemon did any work.
+            found[kind] += sum(int(x) for x in stat[11 : 15 if kind == "workers" else 13]) / _TICK
+    return found
+
+
 def resident_bytes(root: int) -> int:
     """Resident memory of the tree. Pages that workers share count more than once; exact shares would stall the JVM."""
     return sum(int(stat[21]) * _PAGE for pid in tree(root) if (stat := _stat(pid)))

@@ -13,8 +13,9 @@ COLUMNS = "l.*, r.ts AS ts_right, r.seq AS seq_right, r.value AS value_right"
 
 def run(job: Job) -> Answer:
     began = time.perf_counter()
-    width = f"INTERVAL {job['band']} MILLISECONDS"
-    band = "" if job["band"] is None else f"AND r.ts BETWEEN l.ts - {width} AND l.ts + {width}"
+    # In whole numbers, which is faster than with intervals.
+    apart, width = "epoch_us(r.ts) - epoch_us(l.ts)", 1000 * (job["band"] or 0)
+    band = "" if job["band"] is None else f"AND {apart} BETWEEN -{width} AND {width}"
     with duckdb.connect(config={"threads": 2}) as db:
         db.sql(
             f"COPY (SELECT {COLUMNS} FROM '{job['left']}/*.parquet' l JOIN '{job['right']}/*.parquet' r "

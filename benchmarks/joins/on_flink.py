@@ -26,15 +26,19 @@ SETTINGS = {
 }
 
 
-def run(job: Job) -> Answer:
-    checkpoint = tempfile.mkdtemp(prefix="flink-")
-    began = time.perf_counter()
+def environment(checkpoint: str) -> TableEnvironment:
     configuration = Configuration()
     for key, value in {**SETTINGS, "execution.checkpointing.dir": f"file://{checkpoint}"}.items():
         configuration.set_string(key, value)
-    tables = TableEnvironment.create(
+    return TableEnvironment.create(
         EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration).build()
     )
+
+
+def run(job: Job) -> Answer:
+    checkpoint = tempfile.mkdtemp(prefix="flink-")
+    began = time.perf_counter()
+    tables = environment(checkpoint)
     for side in ("left", "right"):
         tables.execute_sql(
             f"CREATE TABLE {side}_input (ts BIGINT, `key` BIGINT, seq BIGINT, `value` DOUBLE, "

@@ -18,7 +18,7 @@ from pathway.internals.parse_graph import G
 from benchmarks.joins.turn import Answer, Job, take_turns
 
 
-class Row(pw.Schema):
+class Row(pw.Schema):  # type: ignore[misc]  # not there to look at
     ts: int
     key: int
     seq: int

@@ -7,23 +7,17 @@ import tempfile
 import time
 from typing import Any
 
-from benchmarks.contestant import ROCKSDB, TUNED, native_session
 from benchmarks.joins.turn import Answer, Job, take_turns
+from benchmarks.native import PARTITIONS, native_session, tune
 from benchmarks.trips import ENDS, LONGEST_HOURS, SLACK_MINUTES, STARTS
 
 PAIR = "ts timestamp, key bigint, seq bigint, value double"
 
 #: On top of what suits every query on a local disk.
 SETTINGS = {
-    **TUNED,
-    "spark.sql.shuffle.partitions": "2",
+    PARTITIONS: "2",
     # An inner join has nothing to say when only the watermark moves.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.numRecentProgressUpdates": "10000",
-}
-ROCKS = {
-    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 
 
@@ -58,11 +52,7 @@ def _trips(spark: Any, job: Job) -> Any:
 
 
 def run(spark: Any, job: Job) -> Answer:
-    for key in ROCKS:
-        spark.conf.unset(key)
-    settings = {**SETTINGS, **(ROCKS if job["store"] == "rocksdb" else {}), **job.get("settings", {})}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
+    tune(spark, job["store"], {**SETTINGS, **job.get("settings", {})})
     checkpoint = tempfile.mkdtemp(prefix="native-")
     began = time.perf_counter()
     frame = _trips(spark, job) if job["kind"] == "trips" else _pairs(spark, job)

@@ -378,7 +378,7 @@ def bench(
             "the benchmarks are not part of the installed package",
             hint="clone the repository, go there, and run: make bench (or penstock bench)",
         )
-    command = [sys.executable, "-m", "benchmarks.engine", *([] if full else ["--quick"]), *context.args]
+    command = [sys.executable, "-m", "benchmarks.bench", *([] if full else ["--quick"]), *context.args]
     command += ["--json"] if as_json else []
     out = subprocess.DEVNULL if quiet else None
     raise typer.Exit(subprocess.run(command, cwd=root, check=False, stdout=out).returncode)
@@ -388,4 +388,4 @@ def benchmarks_folder() -> Path | None:
     """The root of the repository, if this is run in or from one."""
     here = Path.cwd()
     places = [here, *here.parents, *Path(penstock.__file__).resolve().parents[1:4]]
-    return next((p for p in places if (p / "benchmarks" / "engine.py").is_file()), None)
+    return next((p for p in places if (p / "benchmarks" / "bench.py").is_file()), None)

@@ -1,0 +1,65 @@
+"""Write the tables of the pages anew from `results/results.json`.
+
+    python -m benchmarks.pages            write
+    python -m benchmarks.pages --check    only say whether they are as they should be
+
+In a page, `<!-- measured: races -->` begins a table and `<!-- end -->` ends it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import tables
+from benchmarks.plots import draw
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "results.json"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "readme": tables.readme_table,
+    "races": tables.races_table,
+    "targets": tables.targets_table,
+    "settings": tables.settings_table,
+    "latency": tables.latency_table,
+    "stalls": tables.stalls_table,
+    "profile": lambda record: tables.profile_table(record["cases"].get("profile", {})),
+}
+_PART = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def rewritten(page: str, record: dict[str, Any]) -> str:
+    """A page with the tables that the record gives.
+
+    >>> rewritten("a <!-- measured: stalls -->\\nold\\n<!-- end --> b", {"cases": {}})
+    'a <!-- measured: stalls -->\\nNot measured.\\n<!-- end --> b'
+    """
+    return _PART.sub(lambda found: found[1] + TABLES[found[2]](record) + "\n" + found[3], page)
+
+
+def write_pages(record: dict[str, Any]) -> None:
+    for page in PAGES:
+        page.write_text(rewritten(page.read_text(), record))
+    draw(record, ROOT / "docs" / "images")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    record = json.loads(RESULTS.read_text())
+    if given.check:
+        stale = [page.name for page in PAGES if rewritten(page.read_text(), record) != page.read_text()]
+        raise SystemExit(
+            f"not as {RESULTS.name} says: {', '.join(stale)}; run python -m benchmarks.pages" if stale else 0
+        )
+    write_pages(record)
+
+
+if __name__ == "__main__":
+    main()
