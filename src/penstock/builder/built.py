@@ -15,6 +15,7 @@ from penstock.pattern.schema import Schema
 from penstock.plan.operator import Operator
 from penstock.plan.policy import Extent
 from penstock.plan.table import Table
+from penstock.plan.weight import is_weighted
 from penstock.plan.window import CountWindow, LandmarkWindow
 
 
@@ -33,6 +34,11 @@ class Built:
 
     def _with(self, operator: Operator) -> Self:
         below = self.operator
+        if is_weighted(below):
+            raise UserError(
+                f"{operator.kind} behind at(…): what it would be given can be taken back",
+                hint="turn the dial last: query.where(…).at(…), or start(…, consistency=…)",
+            )
         if (
             isinstance(below, Bucket)
             and isinstance(below.window, CountWindow | LandmarkWindow)

@@ -22,7 +22,9 @@ from penstock.engine.spark.gateway import check_session
 from penstock.errors import UserError, did_you_mean, shortly
 from penstock.operators.sink.operator import Sink
 from penstock.plan.consistency import Consistency
+from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
+from penstock.plan.weight import is_weighted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,14 +99,9 @@ class Queries:
 
     def at(self, consistency: Consistency) -> Queries:
         """The same queries at another point of the dial."""
-        if not isinstance(consistency, Consistency):
-            raise UserError(
-                f"consistency={shortly(consistency)} is not possible",
-                hint="ps.Consistency.strong(), .middle(remember='1 h'), .weak(block='5 s', remember='1 min')",
-            )
         before = [part.stream.operator for part in self.parts]
         queries = []
-        for part, was, root in zip(self.parts, before, speculate(before, consistency), strict=True):
+        for part, was, root in zip(self.parts, before, turn(before, consistency), strict=True):
             sink = part.sink.paired(told_apart_by(was)) if part.sink.takes != "log" else part.sink
             queries.append(Query(replace(part.stream, operator=root), sink))
         return Queries(tuple(queries))
@@ -171,6 +168,18 @@ class Queries:
             listener=listener,
             admission=admission,
         )
+
+
+def turn(operators: Sequence[Operator], consistency: Consistency) -> tuple[Operator, ...]:
+    """What queries become at another point of the dial."""
+    if not isinstance(consistency, Consistency):
+        raise UserError(
+            f"consistency={shortly(consistency)} is not possible",
+            hint="ps.Consistency.strong(), .middle(remember='1 h'), .weak(block='5 s', remember='1 min')",
+        )
+    if any(map(is_weighted, operators)):
+        raise UserError("the dial is turned twice", hint="query.at(…), or start(…, consistency=…), not both")
+    return speculate(operators, consistency)
 
 
 def start(queries: Query | Sequence[Query], **options: Any) -> Run:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from penstock.analysis.check import check
 from penstock.builder.stream import StreamBuilder
 from penstock.contract.report import Report
 from penstock.engine.progress import Progress
-from penstock.engine.query import Queries, Query
+from penstock.engine.query import Queries, Query, turn
 from penstock.engine.run import Run, Trigger, TriggerName
 from penstock.engine.sink import MemoryTarget, Target, memory
 from penstock.errors import UserError, counted, did_you_mean, shortly
@@ -123,6 +124,17 @@ class Stream(StreamBuilder):
             consistency=consistency,
             **settings,
         )
+
+    def at(self, consistency: Consistency) -> Self:
+        """The query at another point of the dial, to look at what it becomes there: `check`, `explain`, `trace`.
+
+        >>> rides = stream("rides", "ts timestamp, trip int", time="ts").disorder("5 s")
+        >>> early = rides.window("1 min").group_by("trip").agg(n="count(*)").at(Consistency.middle(remember="1 h"))
+        >>> print(early.schema)
+        window_start timestamp, trip int, n bigint, _weight bigint
+        """
+        (operator,) = turn([self.operator], consistency)
+        return replace(self, operator=operator)
 
     def to(self, sink: Target) -> Query:
         """The query together with where its results go, for `ps.start([…])`, which starts several at once."""
