@@ -137,6 +137,19 @@ class StreamBuilder(Declaring, Sparing, Applying):
             )
         )
 
+    def changes(self, kind: str) -> Self:
+        """Events of this stream may take back others: the column `kind` says what each does.
+
+        "c", "r", "insert" or "+I" bring a row; "d", "delete" or "-D" take back one that is equal but for that column.
+        An update is both, "-U" and "+U". Results change with what they are made of, so such a query is started with
+        `consistency=`.
+        """
+        source = self._source("changes")
+        name = self._named(kind, "changes")
+        if len(self.schema) == 1 or name in self.schema.times:
+            raise UserError(f"changes('{kind}') leaves no attribute, or no time", hint="name the column with the kind")
+        return self._with(replace(source, changes=name)).drop(name)
+
     def distinct(self) -> Self:
         """Each event once; state is kept until punctuation says that an event cannot come again."""
         return self._with(Distinct((self.operator,), self.schema))

@@ -149,6 +149,9 @@ class Queries:
                 raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
         for name, value in settings.items():
             check_setting(name, value)
+        for node in self.streams.sources:
+            if getattr(node.operator, "changes", "") and not any(is_weighted(n.operator) for n in self.streams):
+                turn([node.operator], Consistency.strong())
         chosen = parse_trigger(trigger, every)
         admission = admit(self.streams, bounded=chosen.bounded, allow_unbounded=allow_unbounded)
         if spark is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
 from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
+from penstock.plan.weight import WEIGHT
 
 if TYPE_CHECKING:
     import random
@@ -28,6 +29,9 @@ class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
         keeps_state=True, heeds_order=False, at_once=True, makes="any",
         exact=False, listens=True, queues=False, retracts=Retraction.ANSWERS,
     ))  # fmt: skip
+
+    def reads(self, operator: RevisedAggregate, port: int, wanted: frozenset[str]) -> Collection[str]:
+        return {*super().reads(operator, port, wanted), *((WEIGHT,) if operator.of_changes else ())}
 
     def revised(self, operator: RevisedAggregate, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         from dataclasses import replace

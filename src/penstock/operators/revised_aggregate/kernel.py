@@ -22,7 +22,7 @@ from penstock.kernels.fold import matching
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import HASH, distinct, order_of
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
-from penstock.kernels.weights import net, spelled_out, weighted
+from penstock.kernels.weights import net, repeated, weighted
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, span_of, tidied
@@ -183,4 +183,4 @@ class ChangingKernel(RevisingKernel):
         return net([t.select(self.stored.names).cast(self.stored) for t in rows])
 
     def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
-        return groups.finalize(groups.partial(spelled_out(rows)))
+        return groups.finalize(groups.partial(repeated(rows)))

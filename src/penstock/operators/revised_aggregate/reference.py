@@ -23,6 +23,8 @@ class RevisedAggregateReference:
         self.declared, self.schema = declared, source.schema
         self.promised = Promises(source.schema, domains(source, but=declared.keys))
         self.groups: dict[tuple[Any, ...], Group] = {}
+        #: What was taken back before it came.
+        self.early: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
         self.on_failure: Note = ignore
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
@@ -32,11 +34,14 @@ class RevisedAggregateReference:
         group = self.groups.setdefault(group_key(row, keys), Group(tuple(row[k] for k in keys), []))
         before = self._results(group, ignore)
         weight = event.row.get(WEIGHT, 1)
+        early = self.early.setdefault(group_key(row, keys), [])
         for _ in range(abs(weight)):
-            if weight > 0:
-                group.rows.append(row)
+            # A row may be taken back before it comes.
+            there, awaited = (group.rows, early) if weight > 0 else (early, group.rows)
+            if row in awaited:
+                awaited.remove(row)
             else:
-                group.rows.remove(row)
+                there.append(row)
         if not group.rows:
             del self.groups[group_key(row, keys)]
         after = self._results(group, self.on_failure)

@@ -8,16 +8,46 @@ from pyarrow.types import is_date
 
 from penstock.errors import UserError
 from penstock.operators.align.operator import Align
+from penstock.operators.project.operator import Project
 from penstock.operators.source.operator import Source
 from penstock.pattern.duration import format_duration
 from penstock.plan.consistency import Consistency
 from penstock.plan.operator import Operator
 from penstock.plan.promise import Adaptive, Disorder
+from penstock.plan.weight import WEIGHT, with_weight
+from penstock.sql.expression import Expression
 
 
 def revise_source(source: Source, consistency: Consistency) -> Operator:
-    """The source, and where it is needed what holds its events back."""
-    return blocking(remembering(source, consistency), consistency)
+    """The source, and where it is needed what holds its events back and reads from them what takes rows back."""
+    if source.changes and not consistency.speculates:
+        raise UserError(
+            f"stream '{source.name}' takes rows back, so results cannot wait until nothing changes",
+            hint="say how it is to be corrected: start(…, consistency=ps.Consistency.middle())",
+        )
+    return weighing(blocking(remembering(source, consistency), consistency), source)
+
+
+#: What stands in the column that says what an event does: as databases, Debezium and Flink write it.
+HOLDS = ("c", "r", "i", "insert", "create", "+i", "+u", "+", "1", "+1")
+GONE = ("d", "delete", "retract", "-d", "-u", "-", "-1")
+
+
+def weighing(operator: Operator, source: Source) -> Operator:
+    """The events of a source with their weight. One that says something else than it may becomes a dead letter."""
+    if not source.changes:
+        return operator
+    quoted = [f"`{n.replace('`', '``')}`" for n in source.schema.names]
+    said = f"lower(trim(cast(`{source.changes.replace('`', '``')}` as string)))"
+    kinds = "".join(
+        f" when {said} in ({', '.join(map(repr, listed))}) then 1L * {weight}"
+        for listed, weight in ((HOLDS, 1), (GONE, -1))
+    )
+    text = f"case{kinds} else cast(concat('no kind of change: ', {said}) as bigint) end"
+    columns = [*zip(source.schema.names, quoted, strict=True), (WEIGHT, text)]
+    parsed = tuple((n, Expression.parse(t, source.schema, where="changes")) for n, t in columns)
+    parsed = (*parsed[:-1], (WEIGHT, replace(parsed[-1][1], text=f"the kind of change in {source.changes}")))
+    return Project((operator,), with_weight(source.schema), columns=parsed)
 
 
 def remembering(source: Source, consistency: Consistency) -> Source:

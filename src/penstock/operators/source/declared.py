@@ -50,7 +50,8 @@ def definition_of(source: Source) -> str:
     out too little: no state depends on it.
     """
     told = [repr(p) for p in source.promises if not isinstance(p, Declared | Expected | Ahead)]
-    return "; ".join([_reading(source.reader), *told])
+    kinds = [f"changes by {source.changes}"] if source.changes else []
+    return "; ".join([_reading(source.reader), *kinds, *told])
 
 
 def _reading(reader: Reader | None) -> str:

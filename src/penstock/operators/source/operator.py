@@ -22,6 +22,8 @@ class Source(Operator):
     reader: Reader | None = None
     promises: tuple[Promise, ...] = ()
     on_violation: OnViolation = "reject"
+    #: The attribute that says whether an event takes a row back; none if no event does.
+    changes: str = ""
 
     @property
     def detail(self) -> str:
