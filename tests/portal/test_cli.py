@@ -222,3 +222,10 @@ def test_interrupt_finishes_the_epoch(query_file: Write, tmp_path: Path) -> None
     assert first["type"] == "epoch"
     assert "finishing epoch" in errors
     assert json.loads(rest.splitlines()[-1])["type"] == "summary"
+
+
+@pytest.mark.parametrize("command", ["explain", "check"])
+def test_the_dial_is_turned_for_a_look(query_file: Write, command: str) -> None:
+    file = query_file(COUNTED)
+    assert "corrected" in said(command, file, "--consistency", "middle/1 h")
+    assert "corrected" not in said(command, file)

@@ -17,6 +17,7 @@ from penstock.contract.report import Finding, Report, shortened
 from penstock.engine.terminal import say
 from penstock.errors import UserError
 from penstock.pattern.feedback import RECORDS
+from penstock.portal.options import at_dial
 from penstock.portal.script import load
 from penstock.portal.watch import say_json
 
@@ -56,9 +57,9 @@ class CheckedQuery:
         return {"query": self.title, **mode, **self.report.to_json()}
 
 
-def check_file(spec: str, *, bounded: bool = False) -> CheckedQuery:
+def check_file(spec: str, dial: str | None = None, *, bounded: bool = False) -> CheckedQuery:
     """The verdict on the query of a query file."""
-    script = load(spec)
+    script = at_dial(load(spec), dial)
     return CheckedQuery(script.title, script.query.check(bounded=bounded))
 
 

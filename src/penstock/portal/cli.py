@@ -19,7 +19,7 @@ from penstock.engine.run import parse_trigger
 from penstock.engine.terminal import say, terminal
 from penstock.errors import UserError
 from penstock.portal.complaint import complaining
-from penstock.portal.options import Dial, File, Json, Master, Quiet, turned
+from penstock.portal.options import Dial, File, Json, Master, Quiet, at_dial, turned
 from penstock.portal.outcome import print_summary, queries_of
 from penstock.portal.script import check_sources, load
 from penstock.portal.watch import ForegroundRun, choose_mode, say_json
@@ -155,6 +155,7 @@ def explain(
     ] = None,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Draw a Mermaid flow chart.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="The operators alone, without punctuation.")] = False,
+    consistency: Dial = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -173,7 +174,7 @@ def explain(
         raise UserError("no query file", hint="penstock explain FILE.py, or penstock explain --run RUN")
     from penstock.analysis.explain import coming, leaving
 
-    script = load(file)
+    script = at_dial(load(file), consistency)
     if quiet:
         return
     if as_json:
@@ -208,6 +209,7 @@ def check(
         str | None,
         typer.Option(help="With --spark: the output mode of DataFrames that the script does not start itself."),
     ] = None,
+    consistency: Dial = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -223,7 +225,9 @@ def check(
         what = arguments[0] if arguments else "--output-mode"
         raise UserError(f"'{what}' is for Spark scripts", hint=f"penstock check --spark {file} …")
     mode = "append" if output_mode is None else output_mode
-    checked = check_spark_script(file, arguments or (), mode) if spark else [check_file(file, bounded=bounded)]
+    checked = (
+        check_spark_script(file, arguments or (), mode) if spark else [check_file(file, consistency, bounded=bounded)]
+    )
     if not quiet:
         show(checked, terminal(), "json" if as_json else "fix" if fix else "report")
     if not all(c.report.safe for c in checked):
@@ -241,13 +245,14 @@ def trace(
     full: Annotated[
         bool, typer.Option("--full", help="Show all that an operator holds at each step, not only what changed.")
     ] = False,
+    consistency: Dial = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Show what every operator does with the first few events, step by step."""
     from penstock.portal.trace import show
 
-    show(load(file), rows, ends=ends, full=full, as_json=as_json, quiet=quiet)
+    show(at_dial(load(file), consistency), rows, ends=ends, full=full, as_json=as_json, quiet=quiet)
 
 
 @app.command()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from penstock.engine.query import Queries
 from penstock.plan.consistency import Consistency
+from penstock.portal.script import Script
 
 File = Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A query file; NAME is the stream, else `query`.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
@@ -29,3 +31,9 @@ def turned(queries: Queries, dial: str | Consistency | None) -> Queries:
     if dial is None:
         return queries
     return queries.at(Consistency.parse(dial) if isinstance(dial, str) else dial)
+
+
+def at_dial(script: Script, dial: str | None) -> Script:
+    """The script with its query at the point that the command line, or else its settings, name: to look at it."""
+    chosen = script.settings.get("consistency") if dial is None else Consistency.parse(dial)
+    return script if chosen is None else replace(script, query=script.query.at(chosen))
