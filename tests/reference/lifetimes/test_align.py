@@ -1,4 +1,4 @@
-"""Aligner: it waits, and changes nothing of what is said in the end."""
+"""Align: it waits, and changes nothing of what is said in the end."""
 
 from __future__ import annotations
 
@@ -118,6 +118,11 @@ def test_longer_waits_take_less_back() -> None:
         taken_back.append(len(retractions(said)))
     assert taken_back == sorted(taken_back, reverse=True)
     assert taken_back[0] > 100 and taken_back[-1] == 0
+
+
+def test_retractions_that_wait_become_one() -> None:
+    said = feed(Aligner("sync", never), events("I(4,9,2) C(5) R(4,9,8,2) R(4,8,7,2) R(4,7,6,2) C(∞)"))
+    assert said == events("I(4,9,2) C(5) R(4,9,6,2) C(∞)")
 
 
 def test_defect_13_what_is_taken_back_altogether_is_not_said() -> None:

@@ -178,6 +178,16 @@ def test_defects_of_the_literature(defect: str, level: str, policy: CtiPolicy) -
     assert coalesce(fold(said)) == fold(events(expected))  # Folding refuses what is invalid.
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_a_cti_has_passed_is_not_joined_with_what_comes_after(level: str) -> None:
+    """The boundary at 4 outlives its tuple: without it [1, 4) would have to be told anew, from before the CTI."""
+    stream = events("I(1,10,5) I(4,8,3) I(12,15,4) C(2) R(4,8,4,3) C(∞)")
+    said = feed(LEVELS[level](STATES["sum"]), stream)
+    assert fold(said) == fold(events("I(1,4,5) I(4,10,5) I(12,15,4)"))
+    strict = feed(LEVELS[level](STATES["sum"], cti="strict"), stream)
+    assert fold(strict) == fold(events("I(1,10,5) I(12,15,4)"))
+
+
 def test_the_order_preserving_level_may_have_to_go_back_at_a_full_retraction() -> None:
     """The paper promises ordered output for every ordered input; the boundary that vanishes here refutes it."""
     said = feed(LEVELS["OP"](STATES["sum"]), events("I(0,6,8) I(1,7,4) R(1,7,1,4)"))

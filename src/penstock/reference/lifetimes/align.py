@@ -1,4 +1,4 @@
-"""Aligner: how long to wait before speaking. Events are held back, and retractions meet their inserts meanwhile.
+"""Align: how long to wait before speaking. Events are held back, and retractions meet their inserts meanwhile.
 
 It changes nothing of what a stream says in the end, only how often it says otherwise before. It waits for a CTI or for
 `output_time`: whatever begins by that time goes on at once. `never` waits for CTIs alone, `at_once` does not wait,
