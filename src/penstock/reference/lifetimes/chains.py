@@ -38,7 +38,7 @@ class Chaining(Protocol):
 
 @dataclass
 class _Chain:
-    #: The end at first, as far as known: nothing of the chain has a sync time from there on.
+    #: The end of the insert, once it is here: nothing of the chain has a sync time from there on.
     first_end: Time
     #: The end so far; None before the insert is here.
     end: Time | None
@@ -68,7 +68,7 @@ class ByChain:
                 f"{e}: a second insert of {name!r}", hint='give each tuple an id of its own, or say matching="value"'
             )
         else:
-            chain.first_end, chain.end = max(e.ve, chain.first_end), min(e.ve, chain.least)
+            chain.first_end, chain.end = e.ve, min(e.ve, chain.least)
         self._watch(name, chain, e.vs)
         return Insert(e.vs, min(e.ve, chain.least), e.payload, e.id) if chain.least > e.vs else None
 
@@ -79,7 +79,7 @@ class ByChain:
             self._watch(name, chain, e.vs)
         if chain is None:
             return None  # Its insert was late.
-        chain.first_end, chain.least = max(e.ve, chain.first_end), min(e.vn, chain.least)
+        chain.least = min(e.vn, chain.least)
         return self._shorten(e, chain, e.vn)
 
     def clip(self, e: Retract, cti: Time) -> Retract | None:
