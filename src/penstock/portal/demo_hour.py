@@ -50,8 +50,8 @@ def show_hour(spark: Any, table: pa.Table, folder: Path, out: Console) -> bool:
     last = query(f"SELECT * FROM ({flights.BATCH}) WHERE window_start = '{HOUR}'", flights=rows).to_pylist()
     same = bool([r for r in target.holding() if r["window_start"] == HOUR] == last)
     out.print(
-        f"{'✓' if same else '✗'} told {len(told)} times, each in place of the one before; the last equals a batch query.\n"
-        "  Waiting for what is final would have told the last line alone, on the next morning.",
+        f"{'✓' if same else '✗'} told {len(told)} times, each in place of the one before, and right in the end\n"
+        "  (equal to a batch query). Waiting would have told the last line alone, on the next morning.",
         soft_wrap=True,
     )
     return same
