@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.kernels import index
-from penstock.kernels.index import HASH, SortedRun, build, expand, narrow, order_of, probe, ranges, same, within
+from penstock.kernels.index import HASH, build, expand, narrow, order_of, probe, ranges, same, within
+from penstock.kernels.sorted_run import SortedRun
 from penstock.kernels.stateful import DEAD, Held
 
 SMALL = st.lists(st.integers(0, 8), max_size=30)
@@ -46,6 +47,26 @@ def test_order_is_by_hash_then_time(rows: list[tuple[int, int]]) -> None:
     order = order_of(hashes, ticks)
     assert sorted(order.tolist()) == list(range(len(rows)))
     assert [rows[i] for i in order] == sorted(rows)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), max_size=40), st.booleans())
+def test_hashes_that_begin_alike_are_told_apart(rows: list[tuple[int, int, int]], timed: bool) -> None:
+    hashes = np.array([(a << 48) | b for a, b, _ in rows], np.uint64)
+    order = order_of(hashes, np.array([t for _, _, t in rows], np.int32) if timed else None)
+    assert [rows[i][: 2 + timed] for i in order] == sorted(r[: 2 + timed] for r in rows)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), min_size=1, max_size=40), st.data())
+def test_rows_that_arrived_are_those_of_a_built_run(rows: list[tuple[int, int]], data: st.DataObject) -> None:
+    table = pa.table({"k": [k for k, _ in rows], "t": [t for _, t in rows], "at": range(len(rows))})
+    run, built = SortedRun.arrived(table, ["k"], "t"), build(table, ["k"], "t")
+    assert run.rows.equals(built) and run.hashes.tolist() == built[HASH].to_pylist()
+    run.mark("matched", run.ticks > 4)
+    some = np.array(data.draw(st.lists(st.sampled_from(range(len(rows))), max_size=9)), np.int64)
+    part = run.part(some, 7)
+    assert part.rows.equals(built.take(pa.array(some))) and part.group == 7
+    assert part.pick("at", np.arange(len(some))).to_pylist() == built["at"].take(pa.array(some)).to_pylist()
+    assert part.flags("matched").tolist() == [t > 4 for t in part.rows["t"].to_pylist()]
 
 
 EXTREME = st.integers(-(2**63), -(2**63) + 3) | st.integers(-9, 9) | st.integers(2**63 - 4, 2**63 - 1)

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from penstock.kernels.fold import frontier_of, is_tickable, tick, ticks
 from penstock.kernels.hash import hash_keys, is_exact
-from penstock.kernels.index import Mask, SortedRun, distinct, expand, order_of, pick, ranges, same
+from penstock.kernels.index import Mask, distinct, expand, order_of, pick, ranges, same
+from penstock.kernels.sorted_run import SortedRun
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Laziness
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, values_of
@@ -53,9 +54,8 @@ class Selection:
 
     >>> s = Schema.parse("k int, t int")
     >>> chosen = Selection([Pattern.parse("[7, *]", s), Pattern.parse("[*, < 3]", s)], s, ("k",), "t")
-    >>> from penstock.kernels.index import build
     >>> table = pa.table({"k": pa.array([7, 8, 8], pa.int32()), "t": pa.array([9, 9, 1], pa.int32())})
-    >>> run = SortedRun(build(table, ["k"], "t"), "t")
+    >>> run = SortedRun.arrived(table, ["k"], "t")
     >>> sorted(zip(run.rows["k"].to_pylist(), run.rows["t"].to_pylist(), chosen.find(run).tolist()))
     [(7, 9, True), (8, 1, True), (8, 9, False)]
     """
@@ -142,9 +142,9 @@ class Selection:
             if self.time is not None:
                 ticks = run.ticks[row]
                 fits &= (self._from[cell] <= ticks) & (ticks <= self._to[cell])
-            if not self._exact or run.rows.column(self.keys[0]).null_count:
+            if not self._exact or run.source.column(self.keys[0]).null_count:
                 for key in self.keys:
-                    fits &= same(pick(self._cells, key, cell), pick(run.rows, key, row), null_safe=False)
+                    fits &= same(pick(self._cells, key, cell), run.pick(key, row), null_safe=False)
             if found is None:
                 found = np.zeros(len(run), dtype=np.bool_)
             found[row[fits]] = True
@@ -196,18 +196,8 @@ def cut(run: SortedRun, span: int | None) -> list[SortedRun]:
     pieces = []
     for part in np.array_split(present, min(len(present), _CUTS)):
         inside = np.flatnonzero((slices >= part[0]) & (slices <= part[-1]))
-        pieces.append(part_of(run, inside, int(part[-1])))
+        pieces.append(run.part(inside, int(part[-1])))
     return pieces
-
-
-def part_of(run: SortedRun, at: np.ndarray[tuple[int], np.dtype[np.int64]], group: int) -> SortedRun:
-    """Some rows of a run, with their marks, as a new run."""
-    rows = run.rows.take(pa.array(at))
-    part = SortedRun(rows, run.time, group=group)
-    for flag in run.flagged:
-        if flag != DEAD:
-            part.mark(flag, run.flags(flag)[at])
-    return part
 
 
 def _merged(runs: Sequence[SortedRun], group: int) -> SortedRun:
@@ -247,7 +237,7 @@ def tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[
             if count == 0:
                 continue
             assert live is not None
-            run = part_of(run, np.flatnonzero(live), run.group)
+            run = run.part(np.flatnonzero(live), run.group)
         kept.setdefault(run.group, []).append(run)
     marked: list[tuple[str, pa.Table]] = []
     added: list[Fresh] = []
@@ -276,4 +266,4 @@ def tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[
 
 def _live_part(run: SortedRun) -> SortedRun:
     live = run.live()
-    return run if live is None or live.all() else part_of(run, np.flatnonzero(live), run.group)
+    return run if live is None or live.all() else run.part(np.flatnonzero(live), run.group)

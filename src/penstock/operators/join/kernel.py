@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from penstock.kernels.failing import Failed, ask
 from penstock.kernels.hash import is_exact
-from penstock.kernels.index import HASH, Mask, Positions, Rule, SortedRun, build, meet, pick, same, sift
-from penstock.kernels.release import Selection, answer, cut, part_of, tidy
+from penstock.kernels.index import HASH, Mask, Positions, pick, same, sift
+from penstock.kernels.release import Selection, answer, cut, tidy
+from penstock.kernels.sorted_run import Rule, SortedRun, meet
 from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
 from penstock.operators.join.impatience import wishes
 from penstock.operators.join.operator import Join
@@ -168,10 +169,8 @@ class JoinKernel:
         rows, loose = sift(table, self._schemas[port], must)
         if self._owes[port] and loose.num_rows:
             output.append(self._alone(port, loose, np.arange(loose.num_rows)))
-        index = build(rows, keys, time)
-        if self._halves and port == 1 and self.join.residual is None:
-            index = _without_repeats(index)
-        return SortedRun(index, time)
+        run = SortedRun.arrived(rows, keys, time)
+        return _without_repeats(run) if self._halves and port == 1 and self.join.residual is None else run
 
     def _pairs(self, left: SortedRun, right: SortedRun) -> Iterator[tuple[Positions, Positions]]:
         """The positions of rows that match, in pieces."""
@@ -195,7 +194,7 @@ class JoinKernel:
     ) -> dict[str, pa.Array]:
         """Pairs of events under the names that both have together; all attributes that are stored, or some."""
         return {
-            name: pick(right.rows, attribute, ri) if side else pick(left.rows, attribute, li)
+            name: right.pick(attribute, ri) if side else left.pick(attribute, li)
             for side, attribute, name in self.join.pair
             if (attribute in self._names(side) if names is None else name in names)
         }
@@ -204,8 +203,7 @@ class JoinKernel:
         arrays = []
         for column, field in zip(self.join.columns, self.output_schema):
             parts = [
-                pick(right.rows, attribute, ri) if side else pick(left.rows, attribute, li)
-                for side, attribute in column.origins
+                right.pick(attribute, ri) if side else left.pick(attribute, li) for side, attribute in column.origins
             ]
             parts = [p if p.type == field.type else p.cast(field.type) for p in parts]
             arrays.append(pc.coalesce(*parts) if len(parts) > 1 and parts[0].null_count else parts[0])
@@ -229,7 +227,7 @@ class JoinKernel:
             met = met & ~run.flags(DEAD)
         if met.any():
             if self.join.how == "semi":
-                output.append(self._alone(0, run.rows, np.flatnonzero(met)))
+                output.append(self._alone(0, run.source, run.at(np.flatnonzero(met))))
             run.mark(DEAD, met)
 
     def _release(
@@ -251,7 +249,7 @@ class JoinKernel:
             counts["released"] += int(np.count_nonzero(gone))
             if self._owes[port]:
                 alone = gone & ~run.flags(MATCHED) if run.has(MATCHED) else gone
-                output.append(self._alone(port, run.rows, np.flatnonzero(alone)))
+                output.append(self._alone(port, run.source, run.at(np.flatnonzero(alone))))
             run.mark(DEAD, gone)
 
     def _kept(
@@ -265,9 +263,9 @@ class JoinKernel:
             counts["passed"] += int(np.count_nonzero(passing))
             counts["dropped"] += int(np.count_nonzero(alone))
             if self._owes[port]:
-                output.append(self._alone(port, run.rows, np.flatnonzero(alone)))
+                output.append(self._alone(port, run.source, run.at(np.flatnonzero(alone))))
             done = done | passing
-        kept = run if not done.any() else part_of(run, np.flatnonzero(~done), 0)
+        kept = run if not done.any() else run.part(np.flatnonzero(~done), 0)
         counts["stored"] += len(kept)
         return cut(kept, self._slice)
 
@@ -280,15 +278,14 @@ class JoinKernel:
         return answer(pattern, runs, self.keys[port], self.times[port])
 
 
-def _without_repeats(index: pa.Table) -> pa.Table:
+def _without_repeats(run: SortedRun) -> SortedRun:
     """Rows equal to the one before them left out: a second equal row decides nothing."""
-    hashes = np.asarray(index.column(HASH))
-    again = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
+    again = np.flatnonzero(run.hashes[1:] == run.hashes[:-1]) + 1
     if not len(again):
-        return index
+        return run
     equal = np.ones(len(again), dtype=np.bool_)
-    for name in index.column_names[1:]:
-        equal &= same(pick(index, name, again), pick(index, name, again - 1), null_safe=True)
-    keep = np.ones(len(hashes), dtype=np.bool_)
+    for name in run.source.column_names[1:]:
+        equal &= same(run.pick(name, again), run.pick(name, again - 1), null_safe=True)
+    keep = np.ones(len(run), dtype=np.bool_)
     keep[again[equal]] = False
-    return index.take(pa.array(np.flatnonzero(keep)))
+    return run.part(np.flatnonzero(keep), 0)

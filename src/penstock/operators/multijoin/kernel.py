@@ -17,23 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.hash import is_exact
-from penstock.kernels.index import (
-    HASH,
-    Mask,
-    Positions,
-    Rule,
-    SortedRun,
-    Ticks,
-    build,
-    distinct,
-    expand,
-    meet,
-    pick,
-    ranges,
-    sift,
-    within,
-)
-from penstock.kernels.release import Selection, answer, cut, part_of, tidy
+from penstock.kernels.index import HASH, Mask, Positions, Ticks, distinct, expand, ranges, sift, within
+from penstock.kernels.release import Selection, answer, cut, tidy
+from penstock.kernels.sorted_run import Rule, SortedRun, meet
 from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.pattern.pattern import Pattern
@@ -147,7 +133,7 @@ class MultiJoinKernel:
         """The new rows; without a key, or a time where it matters, a row belongs to nothing."""
         keys, time = self.join.keys[port], self.times[port]
         rows, _ = sift(table, self._schemas[port], keys if time is None else (*keys, time))
-        return SortedRun(build(rows, keys, time), time)
+        return SortedRun.arrived(rows, keys, time)
 
     def _sources(self, i: int, j: int, sides: Sequence[_Side]) -> list[tuple[int, SortedRun]]:
         """The runs of input j that new rows of input i are to meet, with the number of their first row."""
@@ -247,7 +233,7 @@ class MultiJoinKernel:
         if passing is not None:
             counts["passed"] += int(np.count_nonzero(passing))
             counts["dropped"] += int(np.count_nonzero(passing & ~met))
-            kept = part_of(run, np.flatnonzero(~passing), 0)
+            kept = run.part(np.flatnonzero(~passing), 0)
         counts["stored"] += len(kept)
         return cut(kept, self._slice(port))
 
@@ -291,7 +277,7 @@ class _Side:
     def gather(self, name: str, refs: Positions) -> pa.Array:
         """The values of a column in rows of any run."""
         placed = list(self._placed(refs))
-        pieces = [pick(run.rows, name, rows) for run, _, rows in placed]
+        pieces = [run.pick(name, rows) for run, _, rows in placed]
         if len(pieces) == 1:
             return pieces[0]
         back = np.empty(len(refs), dtype=np.int64)
