@@ -63,7 +63,20 @@ def order_of(hashes: Hashes, ticks: Ticks | None = None) -> Positions:
     Sorted by their first 32 bits, hashes are all but sorted. Then only rows are sorted again that begin like one out of
     place; a key that repeats is not out of place as long as its rows come in order of time.
     """
-    order = _by_bits(hashes, 32, 64)
+    return _settled(_by_bits(hashes, 32, 64), hashes, ticks)
+
+
+def merged_order(hashes: Hashes, ticks: Ticks | None = None) -> Positions:
+    """The same for a few sorted runs, one behind the other: what lies in order already is only merged.
+
+    >>> merged_order(np.array([1, 5, 9, 2, 5], np.uint64), np.array([0, 8, 0, 0, 7])).tolist()
+    [0, 3, 4, 1, 2]
+    """
+    return _settled(np.argsort(hashes, kind="stable"), hashes, ticks)
+
+
+def _settled(order: Positions, hashes: Hashes, ticks: Ticks | None) -> Positions:
+    """The order where rows that begin alike are in order, too; it is changed in place."""
     ordered = hashes[order]
     wrong = ordered[1:] < ordered[:-1]
     if ticks is not None:

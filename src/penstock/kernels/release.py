@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.kernels.fold import frontier_of, is_tickable, tick, ticks
 from penstock.kernels.hash import hash_keys, is_exact
-from penstock.kernels.index import Mask, distinct, expand, order_of, pick, ranges, same
+from penstock.kernels.index import Mask, distinct, expand, merged_order, order_of, pick, ranges, same
 from penstock.kernels.sorted_run import SortedRun
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Laziness
 from penstock.pattern.pattern import Pattern
@@ -201,11 +201,11 @@ def cut(run: SortedRun, span: int | None) -> list[SortedRun]:
 
 
 def _merged(runs: Sequence[SortedRun], group: int) -> SortedRun:
-    rows = pa.concat_tables([r.rows for r in runs])
+    rows = pa.concat_tables([r.rows for r in runs]).combine_chunks()
     time = runs[0].time
     together = SortedRun(rows, time, group=group)
-    order = order_of(together.hashes, together.ticks if time is not None else None)
-    merged = SortedRun(rows.take(pa.array(order)), time, group=group)
+    order = merged_order(together.hashes, together.ticks if time is not None else None)
+    merged = SortedRun(rows, time, order=order, group=group, low=together.low, high=together.high)
     for flag in {f for r in runs for f in r.flagged}:
         merged.mark(flag, np.concatenate([r.flags(flag) for r in runs])[order])
     return merged

@@ -93,12 +93,16 @@ class SortedRun:
 
     @cached_property
     def hashes(self) -> Hashes:
-        return self._ordered(np.asarray(whole(self.source.column(HASH)).to_numpy()))
+        return self.values(HASH)
 
     @cached_property
     def ticks(self) -> Ticks:
         assert self.time is not None
         return self._ordered(ticks_of(self.source.column(self.time)))
+
+    def values(self, name: str) -> npt.NDArray[Any]:
+        """A whole column of numbers without nulls."""
+        return self._ordered(np.asarray(whole(self.source.column(name)).to_numpy()))
 
     def _ordered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values if self.order is None else values[self.order]

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from penstock.kernels.fold import frontier_of, matching, tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys
-from penstock.kernels.index import HASH, Mask, Positions, order_of, pick, probe, same, whole
+from penstock.kernels.index import HASH, Mask, Positions, merged_order, order_of, pick, probe, same, whole
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Stepped
 from penstock.operators.distinct.operator import Distinct
 from penstock.pattern.pattern import Pattern
@@ -253,7 +253,7 @@ def _joined(
 
 
 def by_hash(table: pa.Table) -> Positions:
-    return order_of(np.asarray(whole(table[HASH])))
+    return merged_order(np.asarray(whole(table[HASH])))
 
 
 def span_of(table: pa.Table, time: str | None) -> Span:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.kernels.index import HASH, Mask, Positions, Rule, SortedRun, build, meet, pick, probe, sift
-from penstock.kernels.release import part_of, tidy
+from penstock.kernels.index import HASH, Mask, Positions, pick, probe, sift
+from penstock.kernels.release import tidy
+from penstock.kernels.sorted_run import Rule, SortedRun, meet
 from penstock.kernels.stateful import DEAD, Fresh, Held, Laziness, Orders, Stepped
 from penstock.kernels.weights import net
 from penstock.operators.distinct.kernel import alike, equal_rows
@@ -128,7 +129,7 @@ class RevisedJoinKernel(JoinKernel):
         rows, loose = sift(table, self._schemas[port], must)
         if self._alone_while[port] == "none" and loose.num_rows:
             output.append(self._alone(port, loose, np.arange(loose.num_rows)))
-        return SortedRun(build(rows, keys, time), time)
+        return SortedRun.arrived(rows, keys, time)
 
     def _joined(self, left: SortedRun, li: Positions, right: SortedRun, ri: Positions) -> pa.Table:
         return _weigh(super()._joined(left, li, right, ri), _weights(left)[li] * _weights(right)[ri])
@@ -145,7 +146,7 @@ class RevisedJoinKernel(JoinKernel):
         if len(mine):
             now = np.flatnonzero(self._out(port, self._partners(port, mine, (*others, changes))))
             if len(now):
-                yield self._alone(port, mine.rows, now)
+                yield self._alone(port, mine.source, mine.at(now))
         for run in stored[port]:
             met, gained = self._meeting(port, run, changes)
             if not len(met):
@@ -212,11 +213,11 @@ class RevisedJoinKernel(JoinKernel):
             if len(at):
                 held.mark(DEAD, at)
                 left[np.flatnonzero(left)[mine]] = False
-        return part_of(run, np.flatnonzero(weights > 0), 0)
+        return run.part(np.flatnonzero(weights > 0), 0)
 
 
 def _weights(run: SortedRun) -> Weights:
-    return np.asarray(run.rows.column(WEIGHT).combine_chunks().to_numpy())
+    return run.values(WEIGHT)
 
 
 def _weigh(rows: pa.Table, weights: Weights) -> pa.Table:
@@ -239,7 +240,7 @@ def _one_to_one(
     """Of pairs of equal rows so many that each row is in one at most, and no row is left over that could be in one."""
     if len(mine) < 2:
         return mine, at
-    rows = run.rows.take(pa.array(wanted[mine]))
+    rows = run.source.take(pa.array(run.at(wanted[mine])))
     kind = alike(rows.select(names), np.asarray(rows[HASH]))
     turn_mine, turn_at = _turns(kind, mine), _turns(kind, at)
     same_turn = turn_mine == turn_at
