@@ -19,6 +19,7 @@ from penstock.kernels.hash import hash_keys, is_exact
 from penstock.kernels.index import Mask, distinct, expand, merged_order, order_of, pick, ranges, same
 from penstock.kernels.sorted_run import SortedRun
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Laziness
+from penstock.kernels.tiers import tier
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, values_of
 from penstock.pattern.schema import Schema
@@ -221,11 +222,7 @@ class Tidied:
 
 
 def tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[str, ...]) -> Tidied:
-    """Drop runs that are dead, rewrite those that mostly are, merge where there are too many.
-
-    Only the smaller runs of a slice are merged, each at most as large as those before it together: so a row is
-    rewritten about as often as the number of rows doubles.
-    """
+    """Drop runs that are dead, rewrite those that mostly are, merge where there are too many."""
     dropped: list[str] = []
     kept: dict[int, list[SortedRun]] = {}
     for run in runs:
@@ -242,17 +239,13 @@ def tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[
     marked: list[tuple[str, pa.Table]] = []
     added: list[Fresh] = []
     for group, together in kept.items():
-        if len(together) > max(laziness.merge_above, 1):
-            together.sort(key=len)
-            count, size = 2, len(together[0]) + len(together[1])
-            while count < len(together) and (
-                len(together[count]) <= size or len(together) - count >= laziness.merge_above
-            ):
-                size += len(together[count])
-                count += 1
-            dropped += [r.name for r in together[:count] if r.name is not None]
-            alive = [_live_part(r) for r in together[:count]]
-            together[:count] = [_merged(alive, group)]
+        new = sum(len(r) for r in together if r.name is None)
+        # Inputs take turns: those that grow alike would be merged in the same epoch.
+        if chosen := tier([len(r) for r in together], laziness.merge_above + port, new):
+            some = [together[i] for i in chosen]
+            dropped += [r.name for r in some if r.name is not None]
+            merged = _merged([_live_part(r) for r in some], group)
+            together = [merged, *(r for i, r in enumerate(together) if i not in chosen)]
         for run in together:
             if run.name is None:
                 marks = run.stamp(tuple(f for f in flags if f != DEAD))

@@ -26,6 +26,7 @@ from penstock.kernels.fold import frontier_of, matching, tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import HASH, Mask, Positions, merged_order, order_of, pick, probe, same, whole
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Stepped
+from penstock.kernels.tiers import tier
 from penstock.operators.distinct.operator import Distinct
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
@@ -207,9 +208,8 @@ def tidied(
         classes.setdefault((piece.group, piece.low is None), []).append(piece)
     kept: list[Piece] = []
     for together in classes.values():
-        if len(together) > MOST_RUNS:
-            chosen = {id(p) for p in tier(together)}
-            merged = [p for p in together if id(p) in chosen]
+        if merged := merging(together):
+            chosen = {id(p) for p in merged}
             dropped += [p.name for p in merged if p.name is not None]
             together = [p for p in together if id(p) not in chosen]
             one = _joined(merged, order, span)
@@ -222,16 +222,10 @@ def tidied(
     return tuple(dropped), marked, added, kept
 
 
-def tier(pieces: Iterable[Piece]) -> list[Piece]:
-    """The smallest pieces, as many as are no larger than those before them together: merging stays logarithmic."""
-    ordered = sorted(pieces, key=lambda p: p.rows.num_rows)
-    chosen, total = ordered[:2], sum(p.rows.num_rows for p in ordered[:2])
-    for piece in ordered[2:]:
-        if piece.rows.num_rows > total:
-            break
-        chosen.append(piece)
-        total += piece.rows.num_rows
-    return chosen
+def merging(pieces: Sequence[Piece]) -> list[Piece]:
+    """Which of some pieces to merge, if they are too many."""
+    sizes = [p.rows.num_rows for p in pieces]
+    return [pieces[i] for i in tier(sizes, MOST_RUNS, sum(n for n, p in zip(sizes, pieces) if p.name is None))]
 
 
 def _table(piece: Piece) -> pa.Table:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from penstock.kernels.fold import is_tickable, matching, ticks
 from penstock.kernels.index import Positions
 from penstock.kernels.stateful import DEAD, Fresh, Held, Orders, Stepped
-from penstock.operators.distinct.kernel import MOST_RUNS, Piece, counted, span_of, tier
+from penstock.operators.distinct.kernel import Piece, counted, merging, span_of
 from penstock.operators.order_by.operator import OrderBy
 from penstock.pattern.pattern import Pattern
 
@@ -92,8 +92,7 @@ class OrderKernel:
             leaving += [numbered.slice(0, end)] if end else []
             rest = numbered.slice(end)
             staying += [Piece(rest, *span_of(rest, self.time), arrived)] if rest.num_rows else []
-        if len(staying) > MOST_RUNS:
-            small = tier(staying)
+        if small := merging(staying):
             chosen = {id(p) for p in small}
             names = [p.name for p in small if p.name is not None]
             dropped += names
