@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +78,8 @@ class Pool:
     pythons: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     warm: set[str] = field(default_factory=set)
+    #: When the last turn of a contestant ended.
+    last: dict[str, float] = field(default_factory=dict)
     _processes: dict[tuple[str, ...], Process] = field(default_factory=dict)
     _logs: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="contest-logs-")))
 
@@ -90,6 +94,10 @@ class Pool:
             found = False
         return None if found else f"no environment with {contestant.package}: see `make bench-setup`"
 
+    def idle(self, contestant: Contestant) -> float:
+        """Seconds since its last turn."""
+        return time.monotonic() - self.last.get(contestant.name, -math.inf)
+
     def run(self, contestant: Contestant, job: Job) -> Answer:
         """One turn; `out` of the job is a folder for results."""
         process = self._process(contestant)
@@ -99,6 +107,7 @@ class Pool:
             return process.run({**job, **contestant.settings})
         finally:
             hangs.cancel()
+            self.last[contestant.name] = time.monotonic()
 
     def _process(self, contestant: Contestant) -> Process:
         key = (contestant.module, *contestant.arguments)

@@ -30,14 +30,14 @@ from benchmarks.native import PARTITIONS
 RATE = 5.0
 ROWS, KEYS = 1_000, 100
 #: Files that are not counted, and those that are.
-WARM, COUNTED = 60, 150
+WARM, COUNTED = 50, 125
 #: Seconds after the last file in which results may still come.
 PATIENCE = 30.0
 
 TUNED = Contestant("Structured Streaming, tuned", "on_spark", settings={"tuned": True, "settings": {PARTITIONS: "1"}})
 PLAIN = Contestant("Structured Streaming, default trigger", "on_spark", settings={"tuned": False, "settings": {}})
 #: By contestant the files that are not counted and those that are; each file of the slow one waits for many others.
-LENGTHS = {PENSTOCK: (WARM, COUNTED), TUNED: (30, 75), PLAIN: (30, 75)}
+LENGTHS = {PENSTOCK: (WARM, COUNTED), TUNED: (25, 60), PLAIN: (20, 50)}
 
 
 def write_file(folder: Path, second: int, rng: np.random.Generator) -> float:

@@ -69,7 +69,7 @@ def look(portrait: Portrait, data: Path, say: Callable[[str], None], times: int)
         those = Pool(portrait.race.package, env={"PENSTOCK_PROFILE": name, "PYTHONPATH": os.pathsep.join(paths)})
         try:
             for warm in (portrait.race.warm_up(), portrait.race.prefix()):
-                _runs(those, warm, data, 1)
+                _runs(those, warm, data, 1, stretch=True)
             before = sampled(folder)
             kinds, epochs = _runs(those, portrait.race, data, times)
             phases = less(sampled(folder), before)

@@ -54,9 +54,10 @@ class Race:
             return replace(self, work=self.work.prefix())
         return replace(self, work=replace(self.work, rows=min(self.work.rows, 100_000), epochs=3))
 
-    def warm_up(self) -> Race:
+    def warm_up(self, epochs: int = 30) -> Race:
         """What everybody runs once before."""
-        small = Windows(20_000, 30, 1_000) if isinstance(self.work, Windows) else Workload("warm-up", 5_000, 10)
+        pairs = Workload("warm-up", 5_000, min(epochs, 10))
+        small = Windows(20_000, epochs, 1_000) if isinstance(self.work, Windows) else pairs
         return replace(self, work=small, limit=3600.0)
 
     def prepared(self, contestant: Contestant, root: Path) -> tuple[Job, Callable[[Path], list[str]]]:
@@ -98,10 +99,10 @@ def _small(keys: int, minutes: float, others: tuple[Contestant, ...] = BATCH_AND
 RACES = (
     _big(1_000, 2.5),
     _big(100_000, 4),
-    _big(1_000_000, 5),
+    _big(1_000_000, 4.5),
     _small(1_000, 2, (ONE_CORE, *BATCH_AND_STREAMS)),
     _small(100_000, 2),
     _small(1_000_000, 3),
-    Race("tiny", "epochs of 10 rows", Windows(10, 60, 10), (ONE_CORE,), minutes=1),
+    Race("tiny", "epochs of 10 rows", Windows(10, 60, 10), (ONE_CORE,), patience=25.0, minutes=1),
     Race("join", "2 × 5 M rows joined, ten epochs", Workload("join", 500_000, 10), limit=120.0, minutes=5),
 )

@@ -33,6 +33,9 @@ def _trips(job: Job) -> Any:
 
 
 def run(spark: Any, job: Job) -> Answer:
+    if job.pop("stretch", False):  # The other path too, which has workers of its own.
+        with tempfile.TemporaryDirectory() as out:
+            run(spark, {**job, "out": out, "settings": {"resident_below": 0}})
     checkpoint = tempfile.mkdtemp(prefix="penstock-")
     stamps: list[float] = []
     began = time.perf_counter()
