@@ -17,6 +17,7 @@ from penstock.pattern.feedback import RECORDS, Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.plan.arrival import order_matters
 from penstock.plan.operator import Operator
+from penstock.plan.place import Place
 from penstock.plan.plan import Node, Plan
 from penstock.plan.response import Response
 from penstock.plan.spec import spec_of, traits_of
@@ -33,7 +34,7 @@ class Part:
     until then. `sweep`: groups that are doomed by it are looked for. `purges`: state is rid of what matches.
     """
 
-    place: str
+    place: Place
     speaker: str
     pattern: Pattern
     pinned: bool = False
@@ -47,10 +48,10 @@ class Listener(Protocol):
     def mount(self, parts: Sequence[Part]) -> bool:
         """Keep all parts, or none; whether there are any and all are kept."""
 
-    def hear(self, node_id: str, edge: str, pattern: Pattern) -> None:
+    def hear(self, node_id: str, edge: Place, pattern: Pattern) -> None:
         """One of several consumers of an operator has said it, on this edge."""
 
-    def said(self, node_id: str, edge: str) -> Sequence[Pattern]:
+    def said(self, node_id: str, edge: Place) -> Sequence[Pattern]:
         """All that was said on an edge."""
 
     def wish(self, node_id: str, patterns: Sequence[Pattern]) -> None:
@@ -71,20 +72,20 @@ class Cascade:
         self.plan = plan
         self.nodes: dict[str, Node] = {n.id: n for n in plan.nodes}
         #: By operator the inputs that read it, such as `join-1#0`.
-        self.edges: dict[str, tuple[str, ...]] = {}
+        self.edges: dict[str, tuple[Place, ...]] = {}
         for node in plan.nodes:
             for port, name in enumerate(node.inputs):
-                self.edges[name] = (*self.edges.get(name, ()), f"{node.id}#{port}")
+                self.edges[name] = (*self.edges.get(name, ()), Place.at(node.id, port))
 
-    def tell(self, keeper: Listener, node_id: str, feedback: Feedback, edge: str = "") -> None:
+    def tell(self, keeper: Listener, node_id: str, feedback: Feedback, edge: Place | None = None) -> None:
         """Give a feedback to the operator whose output it speaks of; `edge` is the consumer's input it comes from."""
         if feedback.intent is Intent.ASSUMED:
             edges = self.edges.get(node_id, ())
-            _ran(self._assume(keeper, node_id, feedback.pattern, edge or (edges[0] if len(edges) == 1 else "")))
+            _ran(self._assume(keeper, node_id, feedback.pattern, edge or (edges[0] if len(edges) == 1 else None)))
         elif feedback.intent is Intent.DESIRED:
             _ran(self._prefer(keeper, node_id, feedback.pattern))
 
-    def _assume(self, keeper: Listener, node_id: str, pattern: Pattern, edge: str) -> Step:
+    def _assume(self, keeper: Listener, node_id: str, pattern: Pattern, edge: Place | None) -> Step:
         """Whether from now on no matching event will leave the operator on this edge."""
         node = self.nodes[node_id]
         pattern = pattern.over(node.operator.schema)
@@ -140,7 +141,7 @@ class Cascade:
         taken = bool(response.send) and all(response.send)
         for port, patterns in enumerate(response.send):
             for pattern in patterns:
-                answered = yield self._assume(keeper, node.inputs[port], pattern, f"{node.id}#{port}")
+                answered = yield self._assume(keeper, node.inputs[port], pattern, Place.at(node.id, port))
                 taken &= answered
         return taken
 
@@ -188,12 +189,12 @@ def parts_of(node: Node, response: Response, pattern: Pattern) -> list[Part]:
     """What an operator that gives this response to `not pattern` keeps."""
     parts = []
     if response.output:
-        parts.append(Part(node.id, node.id, pattern, response.pinned, response.sweep, purges=response.sweep))
+        parts.append(Part(Place(node.id), node.id, pattern, response.pinned, response.sweep, purges=response.sweep))
     if response.groups is not None:
-        parts.append(Part(f"{node.id}:groups", node.id, response.groups, response.pinned, purges=True))
+        parts.append(Part(Place.of_groups(node.id), node.id, response.groups, response.pinned, purges=True))
     for port, guarded in enumerate(response.inputs):
         if guarded is not None:
-            place = f"{node.id}#{port}"
+            place = Place.at(node.id, port)
             parts.append(Part(place, node.inputs[port], guarded, response.pinned, purges=response.purge))
     return parts
 

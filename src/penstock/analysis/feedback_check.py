@@ -22,6 +22,7 @@ from penstock.pattern.example import example
 from penstock.pattern.feedback import RECORDS, Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, Range, Restriction, equal
+from penstock.plan.place import Place
 from penstock.plan.plan import Plan
 from penstock.plan.spec import spec_of
 
@@ -54,7 +55,7 @@ def forgettable(
     feedback: Feedback,
     at: str | None = None,
     *,
-    edge: str = "",
+    edge: Place | None = None,
     verdicts: Mapping[str, Verdict] | None = None,
     bounded: bool = False,
 ) -> list[Lasting]:
@@ -152,7 +153,7 @@ def remarks(
     feedback: Feedback,
     at: str | None = None,
     *,
-    edge: str = "",
+    edge: Place | None = None,
     verdicts: Mapping[str, Verdict] | None = None,
 ) -> list[str]:
     """What somebody who gives a feedback should know: which of its guards could live for ever, a line for each.

@@ -15,6 +15,7 @@ from penstock.analysis.probe import issues, probes
 from penstock.contract.flow import Verdict
 from penstock.contract.report import OUTSIDE, Guarding
 from penstock.pattern.feedback import Feedback, Intent
+from penstock.plan.place import Place
 from penstock.plan.plan import Plan
 
 #: The directions that `probes` go in.
@@ -42,7 +43,7 @@ def guarding(plan: Plan, verdicts: Mapping[str, Verdict], bounded: bool = False)
     for issue in issues(plan, verdicts):
         below = plan[issue.node].inputs[issue.port]
         lasting = forgettable(
-            plan, issue.feedback, below, edge=f"{issue.node}#{issue.port}", verdicts=verdicts, bounded=bounded
+            plan, issue.feedback, below, edge=Place.at(issue.node, issue.port), verdicts=verdicts, bounded=bounded
         )
         for each in worst(lasting):
             if issue.widening and each.endless:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from penstock.analysis.cascade import Cascade, Part, root_of
 from penstock.pattern.feedback import Feedback
 from penstock.pattern.pattern import Pattern
+from penstock.plan.place import Place
 from penstock.plan.plan import Plan
 
 
@@ -22,7 +23,7 @@ class Kept:
     `sweep`: an aggregate looks for groups that are doomed by it.
     """
 
-    place: str
+    place: Place
     speaker: str
     pattern: Pattern
     pinned: bool = False
@@ -32,14 +33,14 @@ class Kept:
     @property
     def operator(self) -> str:
         """The operator that keeps it."""
-        return self.speaker if self.waits else self.place.partition(":groups")[0].partition("#")[0]
+        return self.speaker if self.waits else self.place.node
 
     def says(self, other: Kept) -> bool:
         """Whether the other one adds nothing to it."""
         return self.pattern.contains(other.pattern) and self.pinned >= other.pinned and self.sweep >= other.sweep
 
 
-def kept(plan: Plan, feedback: Feedback, at: str | None = None, edge: str = "") -> list[Kept]:
+def kept(plan: Plan, feedback: Feedback, at: str | None = None, edge: Place | None = None) -> list[Kept]:
     """What would be kept of a feedback to an operator; `edge` is the consumer's input it comes from.
 
     >>> from penstock.builder.stream import StreamBuilder
@@ -61,23 +62,23 @@ class _Collected:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._places: dict[str, list[Kept]] = {}
-        self._by_edge: dict[tuple[str, str], list[Kept]] = {}
+        self._by_edge: dict[tuple[str, Place], list[Kept]] = {}
 
     def mount(self, parts: Sequence[Part]) -> bool:
         for p in parts:
             _add(self._places.setdefault(p.place, []), Kept(p.place, p.speaker, p.pattern, p.pinned, p.sweep))
         return bool(parts)
 
-    def hear(self, node_id: str, edge: str, pattern: Pattern) -> None:
+    def hear(self, node_id: str, edge: Place, pattern: Pattern) -> None:
         _add(self._by_edge.setdefault((node_id, edge), []), Kept(edge, node_id, pattern, waits=True))
 
-    def said(self, node_id: str, edge: str) -> Sequence[Pattern]:
+    def said(self, node_id: str, edge: Place) -> Sequence[Pattern]:
         return [k.pattern for k in self._by_edge.get((node_id, edge), ())]
 
     def wish(self, node_id: str, patterns: Sequence[Pattern]) -> None:
         speaker = next(iter(self._plan[node_id].inputs), node_id)
         for pattern in patterns:
-            _add(self._places.setdefault(node_id, []), Kept(node_id, speaker, pattern))
+            _add(self._places.setdefault(node_id, []), Kept(Place(node_id), speaker, pattern))
 
     def note(self, node_id: str, feedback: Feedback, did: str, why: str) -> None:
         """Nobody asks."""

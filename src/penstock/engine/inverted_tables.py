@@ -24,6 +24,7 @@ from penstock.operators.lookup.operator import TableJoin
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.plan.at_once import passes_at_once
+from penstock.plan.place import Place
 from penstock.plan.plan import Node, Plan
 
 #: Answers that are kept: what a pattern means in a snapshot does not change.
@@ -43,7 +44,7 @@ class Inverted:
         ]
         self._cascade = _WithinEpoch(plan)
         self._keys: dict[tuple[str, str, Pattern], list[Pattern]] = {}
-        self._last: tuple[Guards, Mapping[str, str], dict[str, tuple[Pattern, ...]]] | None = None
+        self._last: tuple[Guards, Mapping[str, str], dict[Place, tuple[Pattern, ...]]] | None = None
 
     def concerns(self, guards: Guards) -> bool:
         """Whether something is kept behind a lookup of which keys could be told."""
@@ -63,7 +64,7 @@ class Inverted:
             self.keeper.sweep(storage, self.checkpoint.tables_named(), self.checkpoint.guard)
         return found
 
-    def patterns(self, guards: Guards, tables: Mapping[str, str]) -> dict[str, tuple[Pattern, ...]]:
+    def patterns(self, guards: Guards, tables: Mapping[str, str]) -> dict[Place, tuple[Pattern, ...]]:
         """By place, what to drop in an epoch with these snapshots of tables."""
         lasting = guards.patterns
         if not self.concerns(guards):
@@ -74,16 +75,16 @@ class Inverted:
         return {**lasting, **{place: (*lasting.get(place, ()), *patterns) for place, patterns in today.items()}}
 
     def _today(
-        self, guards: Guards, lasting: Mapping[str, tuple[Pattern, ...]], tables: Mapping[str, str]
-    ) -> dict[str, tuple[Pattern, ...]]:
+        self, guards: Guards, lasting: Mapping[Place, tuple[Pattern, ...]], tables: Mapping[str, str]
+    ) -> dict[Place, tuple[Pattern, ...]]:
         today = _Today(guards)
         for node, operator in self.lookups:
             if operator.table.name not in tables:
                 continue
             # One lookup may be behind another: what it says of a column of that table goes on in the same way.
-            for pattern in (*lasting.get(node.id, ()), *today.patterns(node.id)):
+            for pattern in (*lasting.get(Place(node.id), ()), *today.patterns(Place(node.id))):
                 for sent in self._keys_of(node.id, operator, tables[operator.table.name], pattern):
-                    self._cascade.tell(today, node.inputs[0], Feedback(Intent.ASSUMED, sent), f"{node.id}#0")
+                    self._cascade.tell(today, node.inputs[0], Feedback(Intent.ASSUMED, sent), Place.at(node.id, 0))
         return {place: today.patterns(place) for place in today.places}
 
     def _keys_of(self, node_id: str, operator: TableJoin, snapshot: str, pattern: Pattern) -> list[Pattern]:
@@ -110,9 +111,9 @@ class _Today:
     def __init__(self, guards: Guards) -> None:
         self._guards = guards
         self.places: Places = {}
-        self._heard: dict[tuple[str, str], list[Pattern]] = {}
+        self._heard: dict[tuple[str, Place], list[Pattern]] = {}
 
-    def patterns(self, place: str) -> tuple[Pattern, ...]:
+    def patterns(self, place: Place) -> tuple[Pattern, ...]:
         return tuple(r.pattern for r in self.places.get(place, ()))
 
     def mount(self, parts: Sequence[Part]) -> bool:
@@ -121,10 +122,10 @@ class _Today:
             self.places[part.place] = with_record(known, Record(part.pattern, self._guards.epoch)) or known
         return bool(parts)
 
-    def hear(self, node_id: str, edge: str, pattern: Pattern) -> None:
+    def hear(self, node_id: str, edge: Place, pattern: Pattern) -> None:
         self._heard.setdefault((node_id, edge), []).append(pattern)
 
-    def said(self, node_id: str, edge: str) -> Sequence[Pattern]:
+    def said(self, node_id: str, edge: Place) -> Sequence[Pattern]:
         return [*self._guards.said(node_id, edge), *self._heard.get((node_id, edge), ())]
 
     def wish(self, node_id: str, patterns: Sequence[Pattern]) -> None:

@@ -19,6 +19,7 @@ from penstock.errors import counted
 from penstock.operators.source.operator import Source
 from penstock.operators.source.rates import pace_of
 from penstock.pattern.duration import format_duration
+from penstock.plan.place import Place
 from penstock.plan.plan import Plan
 from penstock.plan.promise import Expected
 
@@ -112,7 +113,7 @@ class BoundsWatch:
         lines += [(name, "lag", said) for name, said in self._late(promises).items()]
         held: dict[str, int] = {}
         for key, runs in units.items():
-            operator = key.operator.partition("#")[0]
+            operator = Place(key.operator).node
             held[operator] = held.get(operator, 0) + sum(r.live for r in runs)
         for operator, rows in held.items():
             limit = self._limit(operator)

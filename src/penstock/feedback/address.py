@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.errors import UserError, did_you_mean, shortly
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.schema import Schema
+from penstock.plan.place import Place
 from penstock.plan.plan import Exit
 
 
@@ -26,9 +27,9 @@ class Address:
         return self.node if self.way_out is None or self.alone or not self.way_out.sink else self.way_out.sink
 
     @property
-    def edge(self) -> str:
+    def edge(self) -> Place | None:
         """The consumer's input that the message comes from; none if it is for all that read the operator."""
-        return "" if self.way_out is None else self.way_out.edge
+        return None if self.way_out is None else self.way_out.edge
 
     @property
     def sink(self) -> str:
@@ -43,8 +44,8 @@ def address(to: str | None, exits: Sequence[Exit], inputs: Mapping[str, Sequence
     >>> inputs = {"source:cars": [], "select-1": ["source:cars"], "aggregate-1": ["select-1"]}
     >>> address("aggregate-1", exits, inputs).edge, address("sink-1", exits, inputs).node
     ('sink-2#0', 'select-1')
-    >>> address("select-1", exits, inputs).edge  # The aggregate reads it, too.
-    ''
+    >>> address("select-1", exits, inputs).edge is None  # The aggregate reads it, too.
+    True
     >>> address(None, exits, inputs)
     Traceback (most recent call last):
     penstock.errors.UserError: the query has 2 results, and this does not say which is meant. Hint: name ...

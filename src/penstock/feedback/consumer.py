@@ -30,6 +30,7 @@ from penstock.feedback.trail import CLIENT, Stop, Trail
 from penstock.pattern.feedback import Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.place import Place
 from penstock.plan.plan import Exit
 
 #: A run deletes old records while somebody reads: so often is it tried again.
@@ -191,11 +192,11 @@ class Consumer:
             {} if done is None else done.totals.get("saved", {}),
         )
 
-    def _guards(self, places: Mapping[str, Any], speaker: Callable[[str], str]) -> tuple[Guard, ...]:
+    def _guards(self, places: Mapping[str, Any], speaker: Callable[[Place], str]) -> tuple[Guard, ...]:
         return tuple(
             Guard(place, Pattern.from_json(r["pattern"], self._schemas[speaker(place)]), r["since"], r["pinned"])
-            for place, records in sorted(places.items())
-            if place.partition("#")[0].removesuffix(":groups") in self._schemas  # Else it is gone with its operator.
+            for place, records in sorted((Place(text), records) for text, records in places.items())
+            if place.node in self._schemas  # Else it is gone with its operator.
             for r in records
         )
 
@@ -207,12 +208,9 @@ class Consumer:
                 continue  # Retired while it was read: what is newer is there by now.
         return read()
 
-    def _speaker(self, place: str) -> str:
+    def _speaker(self, place: Place) -> str:
         """The operator behind which the events of a place are."""
-        if "#" in place:
-            node, _, port = place.rpartition("#")
-            return self._inputs[node][int(port)]
-        return place.removesuffix(":groups")
+        return place.speaker(self._inputs)
 
     def _wisher(self, node: str) -> str:
         """The operator of whose output wishes speak: what a queue takes first is what waits in it."""

@@ -23,10 +23,11 @@ from penstock.pattern.feedback import RECORDS, Feedback
 from penstock.pattern.minimise import grows
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.place import Place
 from penstock.plan.plan import Node, Plan
 from penstock.plan.spec import spec_of
 
-Places = dict[str, tuple[Record, ...]]
+Places = dict[Place, tuple[Record, ...]]
 
 
 class Guards:
@@ -35,9 +36,10 @@ class Guards:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.nodes: dict[str, Node] = {n.id: n for n in plan.nodes}
+        self.inputs = {n.id: n.inputs for n in plan.nodes}
         self.places: Places = {}
         #: What must be removed from state in the first epoch: by place the patterns that are new.
-        self.fresh: dict[str, tuple[Pattern, ...]] = {}
+        self.fresh: dict[Place, tuple[Pattern, ...]] = {}
         self.prefers: Places = {}
         #: Where several consumers read one operator, what each has said so far.
         self.heard: dict[str, Places] = {}
@@ -56,7 +58,7 @@ class Guards:
             self.fresh = {}
         self.epoch = epoch
 
-    def tell(self, node_id: str, feedback: Feedback, edge: str = "", by: str = "") -> None:
+    def tell(self, node_id: str, feedback: Feedback, edge: Place | None = None, by: str = "") -> None:
         """Give a feedback to the operator whose output it speaks of; `edge` is the consumer's input it comes from."""
         self.trail.begin(by, feedback, self.epoch)
         self._cascade.tell(self, node_id, feedback, edge)
@@ -83,18 +85,19 @@ class Guards:
         """Whether punctuation has said already that nothing more will match there."""
         return any(said.contains(part.pattern) for said in self.over.get(part.speaker, ()))
 
-    def hear(self, node_id: str, edge: str, pattern: Pattern) -> None:
+    def hear(self, node_id: str, edge: Place, pattern: Pattern) -> None:
         heard = self.heard.setdefault(node_id, {})
         heard[edge] = with_record(heard.get(edge, ()), Record(pattern, self.epoch)) or heard.get(edge, ())
 
-    def said(self, node_id: str, edge: str) -> Sequence[Pattern]:
+    def said(self, node_id: str, edge: Place) -> Sequence[Pattern]:
         return [r.pattern for r in self.heard.get(node_id, {}).get(edge, ())]
 
     def wish(self, node_id: str, patterns: Sequence[Pattern]) -> None:
-        records = self.prefers.get(node_id, ())
+        place = Place(node_id)
+        records = self.prefers.get(place, ())
         for pattern in patterns:
             records = with_record(records, Record(pattern, self.epoch)) or records
-        self.prefers[node_id] = records
+        self.prefers[place] = records
 
     def note(self, node_id: str, feedback: Feedback, did: str, why: str) -> None:
         self.trail.stop(node_id, feedback, did, why)
@@ -124,16 +127,9 @@ class Guards:
                         del places[place]
         return changed
 
-    def _is_there(self, place: str) -> bool:
-        """Whether the operator of a place is still part of the query, which may have been changed."""
-        return place.rpartition("#")[0 if "#" in place else 2].removesuffix(":groups") in self.nodes
-
-    def _speaker(self, place: str) -> str:
+    def _speaker(self, place: Place) -> str:
         """The operator behind which the events of a place are."""
-        if "#" in place:
-            node_id, port = place.rsplit("#", 1)
-            return self.nodes[node_id].inputs[int(port)]
-        return place.removesuffix(":groups")
+        return place.speaker(self.inputs)
 
     def _past(self, node_id: str, behind: Mapping[str, Sequence[Pattern]]) -> Sequence[Pattern]:
         """What is over for wishes: at a queue, what has left it, not what has come."""
@@ -148,7 +144,7 @@ class Guards:
         inputs = self.nodes[node_id].inputs
         return inputs[0] if inputs else node_id
 
-    def schema(self, place: str) -> Schema:
+    def schema(self, place: Place) -> Schema:
         return self.nodes[self._speaker(place)].operator.schema
 
     def go_on_from(self, live: Guards, epoch: int) -> None:
@@ -165,20 +161,20 @@ class Guards:
     # --- as data ------------------------------------------------------------------------------------------------
 
     @property
-    def patterns(self) -> dict[str, tuple[Pattern, ...]]:
+    def patterns(self) -> dict[Place, tuple[Pattern, ...]]:
         """By place, what to drop."""
         return {place: tuple(r.pattern for r in records) for place, records in self.places.items()}
 
     @property
     def sweeps(self) -> dict[str, tuple[Pattern, ...]]:
         """By aggregate, patterns by whose values groups may be doomed before they are complete."""
-        found = ((p, tuple(r.pattern for r in rs if r.sweep)) for p, rs in self.places.items())
-        return {place: patterns for place, patterns in found if patterns}
+        found = ((p.node, tuple(r.pattern for r in rs if r.sweep)) for p, rs in self.places.items())
+        return {node: patterns for node, patterns in found if patterns}
 
     @property
     def preferred(self) -> dict[str, tuple[Pattern, ...]]:
         """By source or queue (then over its input), what to take first; the newest wish before older ones."""
-        return {place: tuple(r.pattern for r in reversed(records)) for place, records in self.prefers.items()}
+        return {place.node: tuple(r.pattern for r in reversed(records)) for place, records in self.prefers.items()}
 
     @property
     def speakers(self) -> tuple[str, ...]:
@@ -218,27 +214,32 @@ class Guards:
             return made
 
         def read(places: Mapping[str, Any], schema: Any) -> Places:
-            there = {p: records for p, records in places.items() if made._is_there(p)}
+            there = {p: records for p, records in _read(places).items() if p.node in made.nodes}
             return {p: tuple(Record.from_json(r, schema(p)) for r in records) for p, records in there.items()}
 
         made.epoch = stored["epoch"]
         made.places = read(stored["places"], made.schema)
         made.fresh = {
             place: tuple(Pattern.from_json(p, made.schema(place)) for p in patterns)
-            for place, patterns in stored["fresh"].items()
-            if made._is_there(place)
+            for place, patterns in _read(stored["fresh"]).items()
+            if place.node in made.nodes
         }
         made.prefers = read(stored["prefers"], lambda p: made.nodes[made._wisher(p)].operator.schema)
         made.heard = {
             n: read(p, lambda _, n=n: made.nodes[n].operator.schema)
             for n, p in stored["heard"].items()
-            if made._is_there(n)
+            if n in made.nodes
         }
         made.trail = Trail.from_json(stored.get("trail", ()))
         return made
 
-    def __iter__(self) -> Iterator[tuple[str, Record]]:
+    def __iter__(self) -> Iterator[tuple[Place, Record]]:
         return ((place, r) for place, records in sorted(self.places.items()) for r in records)
+
+
+def _read(stored: Mapping[str, Any]) -> dict[Place, Any]:
+    """By place; written down, they are texts."""
+    return {Place(text): records for text, records in stored.items()}
 
 
 def _gone_on(mine: Places, live: Places, epoch: int) -> Places:

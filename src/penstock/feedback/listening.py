@@ -20,6 +20,7 @@ from penstock.feedback.log import ControlLog
 from penstock.feedback.trail import CLIENT
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
+from penstock.plan.place import Place
 from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class Listening:
         else:
             below = self.nodes[node.inputs[port]]
             feedback = Feedback.from_json(issued["feedback"], below.operator.schema)
-            self.guards.tell(below.id, feedback, edge=f"{node.id}#{port}", by=node.id)
+            self.guards.tell(below.id, feedback, edge=Place.at(node.id, port), by=node.id)
 
     # --- after an epoch -----------------------------------------------------------------------------------------
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
+from penstock.plan.place import Place
 
 
 @dataclass(frozen=True)
 class Guard:
     """A pattern of events that are dropped in one place, from one epoch on; `pinned` until punctuation covers it."""
 
-    place: str
+    place: Place
     pattern: Pattern
     since: int
     pinned: bool
@@ -28,10 +29,10 @@ class Guard:
         """The operator that drops them: `join-1` of the place `join-1#0`, its first input.
 
         >>> from penstock.pattern.schema import Schema
-        >>> Guard("join-1#0", Pattern.all(Schema.parse("n int")), 1, False).operator
+        >>> Guard(Place("join-1#0"), Pattern.all(Schema.parse("n int")), 1, False).operator
         'join-1'
         """
-        return self.place.partition("#")[0].removesuffix(":groups")
+        return self.place.node
 
 
 @dataclass(frozen=True)

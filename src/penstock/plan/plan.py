@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock.errors import UserError
 from penstock.plan.operator import Operator
+from penstock.plan.place import Place
 from penstock.plan.spec import spec_of, traits_of
 
 
@@ -40,9 +41,9 @@ class Exit:
         return self.sink or self.root
 
     @property
-    def edge(self) -> str:
+    def edge(self) -> Place | None:
         """The input of the sink."""
-        return f"{self.sink}#0" if self.sink else ""
+        return Place.at(self.sink, 0) if self.sink else None
 
 
 @dataclass(frozen=True)

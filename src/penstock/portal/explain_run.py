@@ -110,11 +110,10 @@ def _in_force(guards: list[Guard]) -> Iterator[str]:
 
 
 def _place(guard: Guard) -> str:
-    _, is_input, port = guard.place.partition("#")
-    if is_input:
-        return f"input {port}"
-    if guard.place.endswith(":groups"):
-        return "groups"
+    if guard.place.port is not None:
+        return f"input {guard.place.port}"
+    if guard.place.part:
+        return guard.place.part
     return "what is read" if guard.place.startswith("source:") else "results"
 
 

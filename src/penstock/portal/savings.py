@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
 from penstock.errors import counted
+from penstock.plan.place import Place
 
 #: How reports name what was saved, behind the place where.
 _NAMES = {
@@ -100,7 +101,7 @@ class Savings:
 def _parted(key: str) -> tuple[str, str]:
     """The operator and what it has saved. Names of streams may have blanks."""
     what = next((w for w in _NAMES if key.endswith(f" {w}")), "")
-    return key.removesuffix(f" {what}").partition("#")[0].removesuffix(":groups"), what
+    return Place(key.removesuffix(f" {what}")).node, what
 
 
 def _rows(count: int) -> str:

@@ -13,6 +13,7 @@ from penstock.engine.tasks.bucket import live_rows
 from penstock.kernels.fold import is_tickable, ticks
 from penstock.kernels.ticks import from_tick
 from penstock.pattern.types import value_text
+from penstock.plan.place import Place
 
 #: Operators between which and their source nothing is held.
 _PASSING = ("select", "project", "map", "bucket", "lookup", "union")
@@ -20,7 +21,8 @@ _PASSING = ("select", "project", "map", "bucket", "lookup", "union")
 
 def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Sequence[StoredRun]) -> str:
     """What would release the oldest part of a unit, in a few words; empty if the checkpoint does not tell."""
-    operator, _, port = key.operator.partition("#")
+    place = Place(key.operator)
+    operator = place.node
     keeps = plan.get(operator, {}).get("keeps")
     if keeps is None:
         return ""
@@ -30,7 +32,7 @@ def waits_for(storage: Storage, plan: Mapping[str, Any], key: UnitKey, runs: Seq
         return ""
     match keeps["kind"]:
         case "join":
-            return _join(plan, operator, keeps, int(port or 0), rows)
+            return _join(plan, operator, keeps, place.port or 0, rows)
         case "aggregate" | "top" | "process":
             return _groups(plan, operator, keeps, rows)
         case "order":

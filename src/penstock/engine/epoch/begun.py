@@ -12,6 +12,7 @@ from penstock.engine.source.split import Split
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.report import TaskReport
 from penstock.pattern.pattern import Pattern
+from penstock.plan.place import Place
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.engine.spark.residents import Residents
     from penstock.engine.tasks.resident import Shelf
 
-Places = dict[str, tuple[Pattern, ...]]
+Places = dict[Place, tuple[Pattern, ...]]
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint.checkpoint import EpochPlan
 from penstock.engine.inverted_tables import read_after_all
 from penstock.engine.unread import check_unread
+from penstock.plan.place import Place
 from penstock.plan.promise import EndOfSource
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
             driver.settings.max_bytes,
             driver.parallelism,
             driver.bounded,
-            guard=unwanted.get(node_id, ()),
+            guard=unwanted.get(Place(node_id), ()),
             prefer=preferred.get(node_id, ()),
             steady=node_id in driver.steady,
         )
         if found:
             splits[node_id] = [s.to_json() for s in found]
         if reader.concerned is not None:
-            unwanted[node_id] = reader.concerned
+            unwanted[Place(node_id)] = reader.concerned
     ends: list[str] = []
     if driver.bounded:
         over = driver.manifest.ended

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.checkpoint.runs import Change, UnitKey, read_marks, read_run, write_run, write_table
-from penstock.engine.tasks.pipeline import Keeper, port_name
+from penstock.engine.tasks.pipeline import Keeper
 from penstock.engine.tasks.room import FULL, no_room
 from penstock.engine.tasks.watch import Watch
 from penstock.kernels.fold import matching
@@ -34,6 +34,7 @@ from penstock.kernels.stateful import (
     Word,
 )
 from penstock.pattern.pattern import Pattern
+from penstock.plan.place import Place
 
 if TYPE_CHECKING:
     from penstock.engine.tasks.job import Job
@@ -56,7 +57,7 @@ def step_bucket(
     asked = any(orders.ask)
     purges = [job.purges.get(place, ()) for place in keeper.places]
     # What somebody no longer wants of the results may concern groups in state, which are looked at once for it.
-    everywhere = any(purges) or (keeper.groups and bool(job.purges.get(keeper.id)))
+    everywhere = any(purges) or (keeper.groups and bool(job.purges.get(Place(keeper.id))))
     if not asked and not any(orders.release) and not everywhere and all(f is None for f in fresh):
         return None
     before, keys = _held(job, merging, keeper, bucket, orders, everywhere)
@@ -141,7 +142,7 @@ def _held(
     """The runs of each port that the kernel has to see."""
     assert job.checkpoint is not None
     count = len(keeper.edges)
-    ports = {port_name(keeper.id, port, count): port for port in range(count)}
+    ports: dict[str, int] = {Place.stored(keeper.id, port, count): port for port in range(count)}
     choosing = keeper.kernel if isinstance(keeper.kernel, Choosing) and not everywhere else None
     held: list[list[Held]] = [[] for _ in keeper.edges]
     keys: dict[str, UnitKey] = {}
@@ -228,7 +229,7 @@ def _store(job: Job, keeper: Keeper, bucket: int, step: Stepped, keys: dict[str,
 
 def _units(keeper: Keeper, bucket: int, step: Stepped) -> list[UnitKey]:
     """The units that get new runs, one for each of these."""
-    return [UnitKey(port_name(keeper.id, r.port, len(keeper.edges)), bucket, r.group) for r in step.added]
+    return [UnitKey(Place.stored(keeper.id, r.port, len(keeper.edges)), bucket, r.group) for r in step.added]
 
 
 def dead_rows(marks: pa.Table) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from penstock.kernels.step import Keeping, Passing, SqlStep, TableStep
+from penstock.plan.place import Place
 from penstock.plan.plan import Node
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def needed(pipeline: Pipeline, source_id: str) -> tuple[str, ...]:
 
 def _taken(pipeline: Pipeline, node_id: str) -> frozenset[str]:
     """What has to be there of the output of an operator: what a guard on it looks at, and its consumers."""
-    return _guarded(pipeline, node_id) | _asked(pipeline, node_id)
+    return _guarded(pipeline, Place(node_id)) | _asked(pipeline, node_id)
 
 
 def _asked(pipeline: Pipeline, node_id: str) -> frozenset[str]:
@@ -34,7 +35,7 @@ def _asked(pipeline: Pipeline, node_id: str) -> frozenset[str]:
     for node in pipeline.consumers[node_id]:
         for port, name in enumerate(node.inputs):
             if name == node_id:
-                found |= {*_reads(pipeline, node, port), *_guarded(pipeline, f"{node.id}#{port}")}
+                found |= {*_reads(pipeline, node, port), *_guarded(pipeline, Place.at(node.id, port))}
     return found
 
 
@@ -49,5 +50,5 @@ def _reads(pipeline: Pipeline, node: Node, port: int) -> Collection[str]:
     return node.operator.inputs[port].schema.names
 
 
-def _guarded(pipeline: Pipeline, place: str) -> frozenset[str]:
+def _guarded(pipeline: Pipeline, place: Place) -> frozenset[str]:
     return frozenset(name for p in pipeline.guards.get(place, ()) for name in p.restricted)

@@ -12,6 +12,7 @@ from penstock.engine.tables import load_all
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.kernels.stateful import Word
 from penstock.pattern.pattern import Pattern
+from penstock.plan.place import Place
 
 #: Queries that a worker keeps ready.
 QUERIES = 8
@@ -35,9 +36,9 @@ class Job:
     fused: bool = False
     tables: dict[str, str] = field(default_factory=dict)
     #: Place in the plan -> what nobody wants there; the place of a source is its node's id.
-    guards: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    guards: Mapping[Place, tuple[Pattern, ...]] = field(default_factory=dict)
     #: Place -> what is to be removed from state in this epoch.
-    purges: Mapping[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    purges: Mapping[Place, tuple[Pattern, ...]] = field(default_factory=dict)
     #: Whether this is only to see what would come out: queued work is left alone.
     rehearsal: bool = False
     #: Operator -> what tasks are told of it.

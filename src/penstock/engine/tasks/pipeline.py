@@ -42,6 +42,7 @@ from penstock.kernels.step import (
 from penstock.pattern.pattern import Pattern
 from penstock.plan.looked_at import computed, looked_at
 from penstock.plan.operator import Operator
+from penstock.plan.place import Place
 from penstock.plan.plan import Node, Plan
 from penstock.plan.spec import from_outside, register, spec_of
 from penstock.sql.fallible import Fallible
@@ -75,14 +76,11 @@ class Keeper:
     groups: bool = False
 
     @property
-    def places(self) -> tuple[str, ...]:
+    def places(self) -> tuple[Place, ...]:
         """Per port, where guards speak of what it keeps."""
-        return (f"{self.id}:groups",) if self.groups else tuple(f"{self.id}#{port}" for port in range(len(self.edges)))
-
-
-def port_name(node_id: str, port: int, ports: int) -> str:
-    """Where rows for one input of an operator come to rest, and under which its state is filed."""
-    return node_id if ports == 1 else f"{node_id}#{port}"
+        if self.groups:
+            return (Place.of_groups(self.id),)
+        return tuple(Place.at(self.id, port) for port in range(len(self.edges)))
 
 
 class Pipeline:
@@ -96,7 +94,7 @@ class Pipeline:
         #: The prepared tables of an epoch, under the names that queries know them by.
         self.tables: dict[str, pa.Table] = {}
         #: What nobody wants in an epoch, by place in the plan (see `feedback.guards`).
-        self.guards: Mapping[str, tuple[Pattern, ...]] = {}
+        self.guards: Mapping[Place, tuple[Pattern, ...]] = {}
         #: What operators are told in an epoch.
         self.told: Mapping[str, Word] = {}
         self.keepers: dict[str, Keeper] = {}
@@ -114,14 +112,14 @@ class Pipeline:
                 edges += len(node.inputs)
                 keeper = self.keepers[node.id] = Keeper(node.id, numbers, below, step.kernel, step.groups)
                 for port in range(len(node.inputs)):
-                    self.ports[port_name(node.id, port, len(node.inputs))] = (keeper, port)
+                    self.ports[Place.stored(node.id, port, len(node.inputs))] = (keeper, port)
             level[node.id] = below
         self.levels = max(level.values(), default=0)
 
     def in_epoch(
         self,
         tables: Mapping[str, pa.Table],
-        guards: Mapping[str, tuple[Pattern, ...]] | None = None,
+        guards: Mapping[Place, tuple[Pattern, ...]] | None = None,
         told: Mapping[str, Word] | None = None,
     ) -> Pipeline:
         """The same pipeline with the prepared tables of an epoch, by the tables' names, its guards, by place, and
@@ -164,8 +162,8 @@ class Pipeline:
         if not table.num_rows:
             return {}
         # The scan itself guards what leaves a source.
-        if entry in self.guards and entry in self.keepers:
-            table = self._guarded(entry, table, out)
+        if entry in self.keepers and (place := Place(entry)) in self.guards:
+            table = self._guarded(place, table, out)
         before = dict(out.saved), dict(out.watch.seen), out.watch.letters[:]
         try:
             self._push(self.nodes[entry], Rows(table, self.tables), out)
@@ -183,7 +181,7 @@ class Pipeline:
         """Hand rows to the consumers of a node, or to some of them."""
         consumers = self.consumers[node.id] if consumers is None else consumers
         if node.inputs and node.id not in self.keepers:
-            rows = self._guard(node.id, rows, out)
+            rows = self._guard(Place(node.id), rows, out)
         if len(consumers) > 1:
             rows = rows.computed()  # Shared by several consumers: computed once.
         for consumer in consumers:
@@ -194,7 +192,7 @@ class Pipeline:
     def _arrive(self, node: Node, port: int, below: Node, rows: Rows, out: AtRest) -> None:
         """Rows come to an input of an operator."""
         step = self.steps[node.id]
-        rows = self._guard(f"{node.id}#{port}", rows, out)
+        rows = self._guard(Place.at(node.id, port), rows, out)
         if isinstance(step, Keeping):
             rows = self._sound(node.id, step.tried, below, rows, out)
             self._rest(node, step, port, rows, out)
@@ -227,7 +225,7 @@ class Pipeline:
             step = self.steps[consumer.id]
             if isinstance(step, Keeping) and step.takes_over:
                 # What guards say of groups it sees to, group by group.
-                given = self._guard(f"{consumer.id}#0", rows, out)
+                given = self._guard(Place.at(consumer.id, 0), rows, out)
                 given = given.under(step.reaching(given.sql)) if out.careful else given
                 given = self._sound(consumer.id, step.tried, below, given, out)
                 self._rest(consumer, step, 0, given, out)
@@ -238,9 +236,9 @@ class Pipeline:
     def _rest(self, node: Node, step: Keeping, port: int, rows: Rows, out: AtRest) -> None:
         """What is sent of rows, on its way to an operator with state."""
         sent = step.sent(port, rows, out.careful)
-        if step.groups and f"{node.id}:groups" in self.guards:
-            sent = self._guarded(f"{node.id}:groups", sent, out)
-        out.rest(port_name(node.id, port, len(node.inputs)), sent)
+        if step.groups and (groups := Place.of_groups(node.id)) in self.guards:
+            sent = self._guarded(groups, sent, out)
+        out.rest(Place.stored(node.id, port, len(node.inputs)), sent)
 
     def _sound(self, node_id: str, tried: Sequence[Fallible], below: Node, rows: Rows, out: AtRest) -> Rows:
         """Where something has failed, the rows of a statement without those on which this operator fails."""
@@ -250,13 +248,13 @@ class Pipeline:
         out.watch.failed(node_id, below.operator.schema.select(self.computed[below.id]), failed)
         return Rows(kept, self.tables)
 
-    def _guarded(self, place: str, table: pa.Table, out: AtRest) -> pa.Table:
+    def _guarded(self, place: Place, table: pa.Table, out: AtRest) -> pa.Table:
         kept, dropped = apply_guard(table, self.guards[place])
         if dropped:
             out.saved[f"{place} dropped"] = out.saved.get(f"{place} dropped", 0) + dropped
         return kept
 
-    def _guard(self, place: str, rows: Rows, out: AtRest) -> Rows:
+    def _guard(self, place: Place, rows: Rows, out: AtRest) -> Rows:
         """The rows of a statement without those a guard drops; where there is no guard, nothing is computed."""
         return Rows(self._guarded(place, rows.table(), out), self.tables) if place in self.guards else rows
 

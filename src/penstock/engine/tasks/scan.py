@@ -31,6 +31,7 @@ from penstock.engine.tasks.send import note, send
 from penstock.engine.tasks.watch import Watch
 from penstock.engine.tasks.worker import fail_if_asked, settle, tune
 from penstock.errors import PenstockError
+from penstock.plan.place import Place
 
 
 def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int, Parcel]]:
@@ -83,7 +84,7 @@ def _events(
     """
     source = source_of(pipeline.nodes[assignment["source"]])
     wanted = needed(pipeline, assignment["source"])
-    guard = job.guards.get(assignment["source"], ())
+    guard = job.guards.get(Place(assignment["source"]), ())
     names = columns_to_read(source.schema, wanted, source.promises)
     looked_at = columns_to_read(source.schema, wanted, source.promises, guard)
     options = reader_options(source)
