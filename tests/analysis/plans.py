@@ -19,6 +19,7 @@ from obeying import RECURRING, Feed, template
 import penstock as ps
 from penstock.builder.multiway import join
 from penstock.errors import UserError
+from penstock.operators.process.example import passing
 from penstock.plan.plan import Plan
 
 TEMPLATES = ("ts:+", "k:#", "g:#", "ts:+, k:#", "g:+", "k:#, g:#", "g:range")
@@ -55,7 +56,7 @@ class Query:
 
     def over(self, sources: Mapping[str, ps.Stream]) -> ps.Stream:
         """The query over sources by name."""
-        made: ps.Stream = eval(self.text, {"join": join, "same": same, "rates": rates(), **sources})
+        made: ps.Stream = eval(self.text, {"join": join, "same": same, "passing": passing, "rates": rates(), **sources})
         return made
 
     @cached_property
@@ -158,6 +159,9 @@ class _Growing:
             return self.pick(
                 f".top(2, {order!r}, {self.some(names)})", f".top(1, {order!r}, {self.some(names)})", ".limit(2)"
             )
+        if kind == 13 and self.draw(st.integers(0, 2)) == 0:
+            self.count += 1
+            return f".process(passing, 'p{self.count} long', by={self.some(names, 1)})"
         if kind == 13:
             kept = self.some(list(self.of(text).schema.names), 0, 4)
             call = self.pick("map(same, ", "map(same, ", "impute(same, budget=1000, ")

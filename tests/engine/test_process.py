@@ -191,3 +191,25 @@ def test_it_runs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, ROWS)
     _, found = run(query(tmp_path), tmp_path, spark=spark, max_rows=120)
     assert found == by_reference(query(tmp_path))
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_demand_is_answered_as_if_all_keys_were_over_and_changes_nothing(tmp_path: Path, counted: bool) -> None:
+    """Trips on their way are told as partial results; that somebody asked is not seen in the final ones."""
+    stream = query(tmp_path)
+    stream = stream.group_by("trip").agg(results="count(*)", total="sum(n)") if counted else stream
+    write(tmp_path, ROWS[:104])
+    asked, first = run(stream, tmp_path, feedback=f"now [*{', *' * (len(stream.schema) - 1)}]")
+    partials = asked.partials().select(stream.schema.names).to_pylist()
+    so_far = interpret(stream.plan, {"trips": ROWS[:104]}, ends=True).outputs
+    assert len(partials) >= 3, "some trips are on their way"
+    assert sorted(first + bag(partials), key=str) == bag([i.row for i in so_far if isinstance(i, Event)])
+    write(tmp_path, ROWS[104:], first=2)
+    _, second = run(stream, tmp_path)
+    assert sorted(first + second, key=str) == by_reference(stream)
+
+
+def test_a_demand_of_some_keys_is_about_these(tmp_path: Path) -> None:
+    write(tmp_path, ROWS[:104])
+    asked, _ = run(query(tmp_path), tmp_path, feedback="now [{9, 10}, *, < 0]")
+    assert {row["trip"] for row in asked.partials().to_pylist()} == {9, 10}
