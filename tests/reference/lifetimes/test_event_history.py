@@ -11,7 +11,7 @@ from random_streams import ordered_streams, perfect_streams, retractions, stream
 
 from penstock.errors import UserError
 from penstock.reference.lifetimes.event import InvalidStreamError, StreamEvent, events, parse
-from penstock.reference.lifetimes.history import changes, coalesce, fold, from_changes, net
+from penstock.reference.lifetimes.history import WeightedChange, changes, coalesce, fold, from_changes, net
 from penstock.reference.lifetimes.stream_class import (
     closed_at,
     closed_up_to,
@@ -82,6 +82,11 @@ def test_net_changes_say_the_same_as_events(stream: list[StreamEvent], cut: int)
     assert fold([*from_changes(changes(stream[:cut])), *said]) == after
     assert net(changes(said)) == epoch
     assert len(said) <= len(stream[cut:])
+
+
+def test_as_many_changes_as_can_be_are_one_retraction() -> None:
+    changed = [WeightedChange("P", 1, end, weight) for end, weight in ((10, -1), (4, -1), (6, 1), (12, 1))]
+    assert from_changes(changed) == events("R(1,4,1,P) I(1,12,P) R(1,10,6,P)")
 
 
 @given(streams(), st.data())

@@ -103,6 +103,10 @@ def test_sums_of_floats_do_not_drift() -> None:
             state.add(number)
         for number in numbers:
             state.remove(number)
+    whole = sums.copy()
+    for number in (0.1, 0.2, -7):
+        (whole.add if number == -7 else whole.remove)(number)
+    assert repr(whole.payloads()) == "[-7]"
     assert sums.payloads() == [0.30000000000000004] and means.payloads() == [0.15000000000000002]
 
 

@@ -48,7 +48,6 @@ class GroupApply:
         key, value = self._key(event.payload), self._value(event.payload)
         if key not in self._engines:
             self._engines[key] = self._new()
-            self._engines[key].on(Cti(self.cti))
         if isinstance(event, Insert):
             inner: StreamEvent = Insert(event.vs, event.ve, value)
         else:
