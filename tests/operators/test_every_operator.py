@@ -24,6 +24,7 @@ from penstock.analysis.probe import issues
 from penstock.analysis.propagate import Propagation
 from penstock.analysis.respond import respond
 from penstock.analysis.speculate import speculate
+from penstock.builder.held import folded, settled
 from penstock.builder.multiway import join
 from penstock.contract.flow import Verdict
 from penstock.engine.tables import prepare
@@ -111,6 +112,8 @@ MADE: dict[str, ps.Stream] = {
 OPERATORS: dict[str, Operator] = {
     **{name: stream.operator for name, stream in MADE.items()},
     "sink": Sink((A.operator,), A.schema),
+    "settle": settled(MADE["aggregate at once"].operator, ("window_start", "k")),
+    "fold": folded(MADE["aggregate at once"].operator, ("window_start", "k"), ("window_start",)),
 }
 
 

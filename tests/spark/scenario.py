@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -122,6 +122,7 @@ class Scenario:
     settings: Mapping[str, Any] = field(default_factory=dict)
     write: Callable[[Path], None] = write_input
     partition_by: tuple[str, ...] = ()
+    changes: Literal["log", "fold", "final"] = "log"
 
     def prepare(self, home: Path) -> None:
         self.write(home / "in")
@@ -129,7 +130,7 @@ class Scenario:
     def start(self, source: Path, home: Path, spark: Any, **settings: Any) -> ps.Run:
         """Start, or take up again, the run whose results and checkpoint lie in `home`."""
         return self.query(source / "in").start(
-            ps.parquet(str(home / "out"), partition_by=self.partition_by),
+            ps.parquet(str(home / "out"), partition_by=self.partition_by, changes=self.changes),
             trigger="available_now",
             checkpoint=str(home / "checkpoint"),
             spark=spark,
@@ -148,6 +149,10 @@ SCENARIOS = {
         Scenario("no-overlap", windows, {"overlap": False, "fuse_below": 0}),
         Scenario("partitions", partitioned, {"max_rows": ROWS // 3}, partial(write_input, partitions=("a", "b"))),
         Scenario("by-value", windows, {"fuse_below": 0}, partition_by=("key", "window_start")),
+        Scenario("folded", windows, {"fuse_below": 0, "consistency": ps.Consistency.middle()}, changes="fold"),
+        Scenario(
+            "folded by value", windows, {"consistency": ps.Consistency.middle()}, partition_by=("key",), changes="fold"
+        ),
         # Marks of stored rows change in nearly every epoch.
         Scenario("joined", joined, {"max_rows": 16}, write_trips),
         Scenario("joined-open", partial(joined, how="left", over=False), {"max_rows": 16}, write_trips),
@@ -260,4 +265,6 @@ def orphans(home: Path) -> list[str]:
     ours = ("dead_letters/part-", "published/")
     left = [n for n in storage.tree() if n not in named and not n.startswith(ours)]
     sink = Storage.at(str(home / "out"))
-    return left + [n for n in sink.tree() if n != "_penstock/owner.json" and not is_result(n)]
+    return left + [
+        n for n in sink.tree() if not n.startswith(("_penstock/owner", "_penstock/final")) and not is_result(n)
+    ]

@@ -131,6 +131,16 @@ def test_every_step_of_results_by_value_crashes_once(undisturbed_here: Undisturb
     assert any(p.startswith("publish key=") for p in hook.seen)
 
 
+@pytest.mark.parametrize("name", ["folded", "folded by value"])
+def test_every_step_of_a_table_that_is_replaced_crashes_once(
+    undisturbed_here: Undisturbed, tmp_path: Path, name: str
+) -> None:
+    hook = EveryStepOnce(tmp_path)
+    crashes = check_kept(name, undisturbed_here, tmp_path, hook)
+    assert crashes == len(hook.seen) >= 40
+    assert any(p.startswith("publish ") and p.endswith("part-0000.parquet") for p in hook.seen)
+
+
 def test_a_join_crashes_within_files_of_state(
     undisturbed_here: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,8 +41,9 @@ class Sink:
     def target(self) -> Any:
         if self.kind == "deliver":
             return ps.deliver(self._take)
-        made = {"parquet": ps.parquet, "json": ps.json_lines}[self.kind.removesuffix(" by value")]
-        return made(str(self.home / "out"), partition_by=["key"] if "by value" in self.kind else ())
+        made = {"parquet": ps.parquet, "json": ps.json_lines}[self.kind.split()[0]]
+        by = ["key"] if "by value" in self.kind else ()
+        return made(str(self.home / "out"), partition_by=by, changes="fold" if "folded" in self.kind else "log")
 
     def _take(self, rows: pa.Table, epoch: int) -> None:
         found = [tuple(r.values()) for r in rows.to_pylist()]
@@ -88,6 +89,13 @@ QUERIES: dict[str, tuple[Callable[[Path], ps.Stream], Callable[[Path], None], st
     "compacting": (windows, write_input, "json", {"max_rows": ROWS // 3, "compact_above": 2, "fuse_below": 0}),
     "by value": (windows, write_input, "parquet by value", {"max_rows": ROWS, "fuse_below": 0}),
     "lines by value": (windows, write_input, "json by value", {"max_rows": ROWS, "overlap": False}),
+    "folded": (windows, write_input, "parquet folded", {"max_rows": ROWS, "consistency": ps.Consistency.middle()}),
+    "folded by value": (
+        windows,
+        write_input,
+        "json folded by value",
+        {"max_rows": ROWS, "fuse_below": 0, "consistency": ps.Consistency.middle()},
+    ),
     "joined": (joined, write_trips, "parquet", {"max_rows": 16}),
     "open": (partial(joined, how="left", over=False), write_trips, "deliver", {"max_rows": 16}),
     "with a table": (priced, write_priced, "parquet", {"max_rows": ROWS // 2}),
@@ -227,6 +235,7 @@ WAITS = {
     "the names of staged results": ("overlapping", "sync_folder", r"out/_penstock/staging"),
     "the names of results": ("overlapping", "sync_folder", r"out"),
     "the names of results by value": ("by value", "sync_folder", r"out/key=[^/]*"),
+    "the names of replaced parts": ("folded", "sync_folder", r"out"),
     "the folders of results by value": ("by value", "sync_folder", r"out"),
     "the names of records": ("overlapping", "sync_folder", r"checkpoint/epochs"),
     "the folders of the checkpoint": ("overlapping", "sync_folder", r"checkpoint"),

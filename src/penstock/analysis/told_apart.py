@@ -6,14 +6,13 @@ from penstock.contract.rates import Rates
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.spec import Measurements, spec_of
+from penstock.plan.weight import WEIGHT
 
 
 def told_apart_by(root: Operator) -> tuple[str, ...] | None:
-    """The fewest attributes of which no two results have the same values; None if that is not known.
+    """The fewest attributes of which no two results that hold have the same values; None if that is not known.
 
     Without attributes there is only one result at a time.
-
-    What is asked for is the plan that waits: where results are told early, one may come several times.
 
     >>> import penstock as ps
     >>> cars = ps.stream("cars", "ts timestamp, segment int", time="ts").disorder("10 s")
@@ -27,5 +26,5 @@ def told_apart_by(root: Operator) -> tuple[str, ...] | None:
         below = [paces[i] for i in node.inputs]
         _, paces[node.id] = spec_of(node.operator).bound(node.operator, below, Measurements())
     unique = paces[plan.nodes[-1].id].unique
-    sets = (tuple(n for n in root.schema.names if n in u) for u in unique)
+    sets = (tuple(n for n in root.schema.names if n in u and n != WEIGHT) for u in unique)
     return min(sets, key=lambda names: (len(names), names), default=None)

@@ -17,6 +17,8 @@ from penstock.errors import CheckpointError
 STAGING = "_penstock/staging"
 #: Results under their final names: `part-`, the epoch, the task, and of many results of one task the slice.
 PART = re.compile(r"part-(\d{6,})-[a-z]\d{3,}(?:-\d{4,})?\.(?:parquet|json|arrow)")
+#: Parts of a table, whose names stay: what is there is replaced.
+_TABLE_PART = re.compile(r"part-\d{4,}\.(?:parquet|json)")
 #: The folders of results that are laid out by value: `day=2026-01-01/`, one for each column.
 _BY_VALUE = re.compile(r"(?:[^/=]+=[^/]+/)*")
 #: Records of epochs, and snapshots of positions.
@@ -90,11 +92,21 @@ def check_plain(names: Iterable[str], start: str, record: str) -> None:
 def is_result(name: str) -> bool:
     """Whether a file is named as Penstock names results, in folders by value or not.
 
-    >>> is_result("part-000042-b1000.parquet"), is_result("day=7/part-000042-b1000.parquet"), is_result("a/part-1.json")
+    >>> is_result("part-000042-b1000.parquet"), is_result("day=7/part-0007.parquet"), is_result("a/part-1.json")
     (True, True, False)
     """
     folders = _BY_VALUE.match(name)
-    return folders is not None and PART.fullmatch(name, folders.end()) is not None
+    return is_table_part(name) or (folders is not None and PART.fullmatch(name, folders.end()) is not None)
+
+
+def is_table_part(name: str) -> bool:
+    """Whether it is named as a part of a table that is kept as it is now.
+
+    >>> is_table_part("day=7/part-0007.parquet"), is_table_part("part-000042-b1000.parquet")
+    (True, False)
+    """
+    folders = _BY_VALUE.match(name)
+    return folders is not None and _TABLE_PART.fullmatch(name, folders.end()) is not None
 
 
 def check_results(names: Iterable[str], record: str) -> None:

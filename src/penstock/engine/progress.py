@@ -41,6 +41,9 @@ class Progress:
     told: str = ""
     """The last message, who said it, and what operators on its way upstream have made of it."""
 
+    final_up_to: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By sink and attribute the value below which all results are final; `end` where all of them are."""
+
     path: str = "job"
     """Who did the work: "resident", the tasks that stay, or "job", Spark jobs of its own."""
 

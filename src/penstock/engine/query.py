@@ -11,6 +11,7 @@ from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
 from penstock.analysis.speculate import speculate
 from penstock.analysis.told_apart import told_apart_by
+from penstock.builder.held import folded, settled
 from penstock.builder.stream import StreamBuilder, explained
 from penstock.contract.report import Report
 from penstock.engine.admission import admit
@@ -84,10 +85,26 @@ class Queries:
         return cls(tuple(parts))
 
     @cached_property
+    def told(self) -> tuple[Query, ...]:
+        """The queries, with results that may be corrected in the form in which their sinks take them."""
+        found = []
+        for part in self.parts:
+            root, form = part.stream.operator, part.sink.takes
+            if form != "log" and is_weighted(root):
+                keys = told_apart_by(root)
+                if form == "final":
+                    root = settled(root, keys)
+                elif form == "fold":
+                    root = folded(root, keys, part.sink.fitted(root.schema).laid_out_by)
+                part = replace(part, stream=replace(part.stream, operator=root), sink=part.sink.paired(keys))
+            found.append(part)
+        return tuple(found)
+
+    @cached_property
     def plan(self) -> Plan:
         """All operators, and the sinks."""
         sinks = []
-        for part in self.parts:
+        for part in self.told:
             operator = part.stream.operator
             sinks.append(Sink((operator,), operator.schema, target=part.sink.fitted(operator.schema)))
         return Plan.of(*sinks)
@@ -95,16 +112,15 @@ class Queries:
     @property
     def streams(self) -> Plan:
         """All operators without the sinks: what is checked."""
-        return Plan.of(*(part.stream.operator for part in self.parts))
+        return Plan.of(*(part.stream.operator for part in self.told))
 
     def at(self, consistency: Consistency) -> Queries:
         """The same queries at another point of the dial."""
-        before = [part.stream.operator for part in self.parts]
-        queries = []
-        for part, was, root in zip(self.parts, before, turn(before, consistency), strict=True):
-            sink = part.sink.paired(told_apart_by(was)) if part.sink.takes != "log" else part.sink
-            queries.append(Query(replace(part.stream, operator=root), sink))
-        return Queries(tuple(queries))
+        if isinstance(consistency, Consistency) and all(part.sink.takes == "final" for part in self.parts):
+            consistency = consistency.waiting()
+        roots = turn([part.stream.operator for part in self.parts], consistency)
+        pairs = zip(self.parts, roots, strict=True)
+        return Queries(tuple(replace(p, stream=replace(p.stream, operator=root)) for p, root in pairs))
 
     def explain(self, format: Literal["text", "mermaid"] = "text", *, punctuation: bool = False) -> str:
         """The plan as text or as a Mermaid flow chart."""

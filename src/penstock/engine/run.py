@@ -225,6 +225,11 @@ class Run(Talking):
         return self.history[-1] if self.history else None
 
     @property
+    def final_up_to(self) -> dict[str, dict[str, str]]:
+        """By sink and attribute the value below which all results are final; `end` where all of them are."""
+        return {name: final.up_to for name, final in self.driver.final.items()}
+
+    @property
     def warnings(self) -> list[str]:
         """What its user should know: state that is not released, tables that could not be read anew, repairs."""
         return self.driver.checkpoint.warnings

@@ -88,6 +88,14 @@ forgotten cannot be waited for
         """Whether results may be told that are corrected later."""
         return self.block is not None and (self.remember is None or self.block < self.remember)
 
+    def waiting(self) -> Consistency:
+        """As much is remembered, and nothing is told before it is final.
+
+        >>> Consistency.weak(block="5 s", remember="1 min").waiting()
+        Consistency.strong(remember='1 min')
+        """
+        return Consistency(self.remember, self.remember)
+
     def __repr__(self) -> str:
         known = "" if self.remember is None else f"remember='{format_duration(self.remember)}'"
         if not self.speculates:

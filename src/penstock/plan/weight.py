@@ -18,6 +18,8 @@ from penstock.plan.operator import Operator
 
 #: The attribute with the weight of a row.
 WEIGHT = "_weight"
+#: The attribute of a table that is told in parts: where a row lies.
+PART = "_part"
 
 _ATTRIBUTE = Attribute(WEIGHT, pa.int64())
 

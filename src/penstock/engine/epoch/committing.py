@@ -50,7 +50,11 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         epoch=epoch,
         units=units,
         promises={i: s.to_json() for i, s in driver.promises.items()},
-        punctuation={"unions": driver.propagation.to_json(), "closed": driver.closed},
+        punctuation={
+            "unions": driver.propagation.to_json(),
+            "closed": driver.closed,
+            "final": {i: final.to_json() for i, final in driver.final.items()},
+        },
         snapshot=snapshot,
         deltas={i: list(d) for i, d in driver.deltas.items()},
         outputs=outputs,
@@ -89,6 +93,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
                 saved=saved,
                 guards=driver.feedback.guards.size,
                 told=driver.feedback.told,
+                final_up_to={name: final.up_to for name, final in driver.final.items()},
                 path="job" if begun.residents is None else "resident",
             )
         )
@@ -107,6 +112,8 @@ def publish(driver: Driver, manifest: Manifest) -> None:
     driver.checkpoint.guard()
     for name, target in driver.targets.items():
         target.publish(manifest.epoch, [o for o in manifest.outputs if o.sink == name], driver.spark)
+        if name in driver.final:
+            target.mark(manifest.epoch, driver.final[name])
     reach("published")
 
 

@@ -35,6 +35,7 @@ from penstock.engine.epoch.violation import raise_errors
 from penstock.engine.inverted_tables import Inverted
 from penstock.engine.progress import Progress
 from penstock.engine.settings import Settings
+from penstock.engine.sink.final import FinalUpTo
 from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.listing import SourceReader, open_reader
@@ -129,6 +130,7 @@ class Driver:
         self.told: dict[str, Any] = {}
         self.closed: dict[str, int] = {}
         self.behind: dict[str, tuple[Pattern, ...]] = {}
+        self.final = {n.id: FinalUpTo.of(n.operator.schema) for n in self.plan.sinks}
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
         self.gone: list[str] = []
         written = self.checkpoint.storage, self.checkpoint.warnings, self.checkpoint.records
@@ -274,6 +276,7 @@ class Driver:
         now.propagation.answered({i: combined(a) for i, a in answers.items() if a})
         now.propagation.saw(r.seen for r in merged)
         self.propagation, self.closed, self.behind = now.propagation, now.closed, now.behind
+        self.final = {i: final.told(self.behind[i]) for i, final in self.final.items()}
         self.feedback.heard(begun.plan.epoch, [*scans, *merged], self.propagation, self.behind)
         commit(self, begun, [*scans, *merged, own_report(self, begun)], scanned)
         if self.feedback.demands:

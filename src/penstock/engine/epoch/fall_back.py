@@ -84,9 +84,11 @@ def _damaged_results(targets: Mapping[str, BoundTarget], newest: Manifest) -> Da
 
 def _refuse_damaged_results(checkpoint: Checkpoint, targets: Mapping[str, BoundTarget], newest: Manifest) -> None:
     """Results of the epochs before cannot be had again. One that is gone may have been taken away by its reader."""
+    replaced = {(o.sink, o.final) for o in newest.outputs}
     for manifest in checkpoint.older_than(newest):
         for output in manifest.outputs:
-            target = targets.get(output.sink)
+            target = targets.get(output.sink) if (output.sink, output.final) not in replaced else None
+            replaced.add((output.sink, output.final))
             if target is not None and (path := target.damaged_part(output)) is not None:
                 raise CheckpointError(
                     f"'{path}' is damaged: it is not what epoch {manifest.epoch} has written, "

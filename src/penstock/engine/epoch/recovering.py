@@ -41,6 +41,8 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
         driver.propagation.restore(found.punctuation.get("unions", {}))
         driver.told = driver.propagation.told
         driver.closed = dict(found.punctuation.get("closed", {}))
+        known = found.punctuation.get("final", {})
+        driver.final = {i: final.restored(known.get(i, {})) for i, final in driver.final.items()}
         if (done := driver.checkpoint.plan_of(found.epoch)) is not None:
             driver.table_keeper.restore(done.tables)
         driver.feedback.restore(found.control, found.feedback, found.epoch)

@@ -25,17 +25,31 @@ from penstock.plan.weight import WEIGHT
 __all__ = ["BoundTarget", "MemoryTarget", "Target", "console", "deliver", "json_lines", "memory", "parquet"]
 
 
-def parquet(path: str | os.PathLike[str], *, partition_by: str | Sequence[str] = ()) -> Target:
+Form = Literal["log", "fold", "final"]
+
+
+def parquet(path: str | os.PathLike[str], *, partition_by: str | Sequence[str] = (), changes: Form = "log") -> Target:
     """Parquet files in a folder, exactly once.
 
     With `partition_by=["day"]` in folders by value, `day=2026-01-01/`, as Hive lays them out.
+
+    Of results that are corrected (`consistency=`) every change is written, with its `_weight`; with `changes="final"`
+    only results that can no longer change, and with `changes="fold"` the folder holds the table as it is now.
     """
-    return FileTarget(folder_text(path, "ps.parquet('out')"), "parquet", _columns(partition_by, "parquet"))
+    return _files(path, "parquet", partition_by, changes)
 
 
-def json_lines(path: str | os.PathLike[str], *, partition_by: str | Sequence[str] = ()) -> Target:
-    """Files with one JSON object a line in a folder, exactly once; with `partition_by`, in folders by value."""
-    return FileTarget(folder_text(path, "ps.json_lines('out')"), "json", _columns(partition_by, "json_lines"))
+def json_lines(
+    path: str | os.PathLike[str], *, partition_by: str | Sequence[str] = (), changes: Form = "log"
+) -> Target:
+    """Files with one JSON object a line in a folder, exactly once; `partition_by` and `changes` as for `parquet`."""
+    return _files(path, "json", partition_by, changes)
+
+
+def _files(path: object, format: Literal["parquet", "json"], partition_by: object, changes: object) -> Target:
+    call = "parquet" if format == "parquet" else "json_lines"
+    form = checked_changes(changes, ["log", "fold", "final"], f"ps.{call}('out'")
+    return FileTarget(folder_text(path, f"ps.{call}('out')"), format, _columns(partition_by, call), form)
 
 
 def _columns(given: object, call: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ Files of others are neither read, overwritten nor deleted, and no symbolic link 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,15 +15,19 @@ from typing import Any, Literal
 from penstock.checkpoint.checkpoint import Output
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import damage
-from penstock.checkpoint.names import STAGING, is_ours, is_result, refuse_links, refuse_links_to
+from penstock.checkpoint.names import STAGING, is_ours, is_result, is_table_part, refuse_links, refuse_links_to
 from penstock.checkpoint.storage import Storage, seal, unseal
+from penstock.engine.sink.final import MARKER, FinalUpTo
 from penstock.engine.sink.hive import fitted
 from penstock.engine.sink.published import Published
-from penstock.engine.sink.target import BoundTarget, Staging, Target
+from penstock.engine.sink.target import BoundTarget, Changes, Staging, Target
 from penstock.errors import CheckpointError, UserError
 from penstock.pattern.schema import Schema
+from penstock.plan.weight import PART, without_weight
 
 OWNER = "_penstock/owner.json"
+#: What a crash leaves of a marker that was being written.
+_HALF = re.compile(r"_penstock/\.final\.json\.\d+\.partial")
 
 
 @dataclass(frozen=True)
@@ -32,15 +37,27 @@ class FileTarget(Target):
     path: str
     format: Literal["parquet", "json"] = "parquet"
     partition_by: tuple[str, ...] = ()
+    changes: Changes = "log"
+    #: Whether it is a table in parts that are replaced.
+    folds: bool = False
+
+    @property
+    def takes(self) -> Changes:
+        return self.changes
+
+    @property
+    def laid_out_by(self) -> tuple[str, ...]:
+        return self.partition_by
 
     def fitted(self, schema: Schema) -> Target:
-        return replace(self, partition_by=fitted(self.partition_by, schema, repr(self))) if self.partition_by else self
+        columns = fitted(self.partition_by, without_weight(schema), repr(self)) if self.partition_by else ()
+        return replace(self, partition_by=columns, folds=self.changes == "fold" and PART in schema)
 
     def bind(self, sink: str, checkpoint: Storage) -> BoundTarget:
         storage = Storage.at(self.path, checkpoint.durable)
         if storage.local and storage.filesystem.get_file_info(storage.base).is_file:
             raise UserError(f"sink '{self.path}' is a file", hint="name a folder")
-        return FolderTarget(Staging(sink, storage, STAGING, self.format, self.partition_by), checkpoint)
+        return FolderTarget(Staging(sink, storage, STAGING, self.format, self.partition_by, self.folds), checkpoint)
 
     @property
     def home(self) -> str:
@@ -48,12 +65,13 @@ class FileTarget(Target):
 
     def __repr__(self) -> str:
         by = f", partition_by={list(self.partition_by)}" if self.partition_by else ""
+        by += f", changes='{self.changes}'" if self.changes != "log" else ""
         return f"ps.{'parquet' if self.format == 'parquet' else 'json_lines'}('{self.path}'{by})"
 
 
 class FolderTarget(BoundTarget):
     def __init__(self, staging: Staging, records: Storage) -> None:
-        self.staging = staging
+        self.staging, self.folds = staging, staging.folds
         self.storage = staging.storage
         self.records = records
 
@@ -86,8 +104,14 @@ class FolderTarget(BoundTarget):
                     f"{where} is laid out by {_listed(before)}, not by {_listed(layout)}, as partition_by= says now",
                     hint="keep the layout that its results have, or choose another folder",
                 )
+            if owner.get("folds", False) != self.folds and not fresh:
+                is_now, was = ("one table", "changes") if self.folds else ("changes", "one table")
+                raise UserError(
+                    f"{where} holds {was}, and is now to hold {is_now}, as changes= and consistency= say",
+                    hint="keep the form that its results have, or choose another folder and checkpoint",
+                )
             owned = before == layout
-        if fresh and (found := [n for n in self._parts() if n not in self.published.after(0)]):
+        if fresh and (found := sorted({*self._parts()} - {*self.published.after(0), *self.published.parts})):
             raise UserError(
                 f"{where} holds results that this checkpoint did not write, such as {found[0]}",
                 hint="choose an empty folder, or move them away: results are never mixed with those of others",
@@ -96,7 +120,8 @@ class FolderTarget(BoundTarget):
             return
         try:
             self.storage.make(STAGING)
-            self.storage.write(OWNER, seal({"checkpoint": checkpoint_id, "partition_by": layout}))
+            record = {"checkpoint": checkpoint_id, "partition_by": layout} | ({"folds": True} if self.folds else {})
+            self.storage.write(OWNER, seal(record))
         except (OSError, CheckpointError) as error:
             raise UserError(f"cannot write to {where}: {error}", hint="check the path") from error
 
@@ -108,9 +133,14 @@ class FolderTarget(BoundTarget):
         for output in outputs:
             refuse_links_to(self.storage, output.final)
         staged = [o for o in outputs if self.storage.exists(o.staged)]
+        # Parts of a table take the place of those before.
+        table = {o.final for o in outputs if is_table_part(o.final)}
+        ours = self.published.parts if table else frozenset()
         for output in staged:
-            self._refuse_foreign(epoch, output)
-        if outputs:
+            if output.final not in ours:
+                self._refuse_foreign(epoch, output)
+        self.published.note_parts(table)
+        if outputs and not table:
             self.published.note(epoch, (o.final for o in outputs))
         folders = sorted({o.final.rpartition("/")[0] for o in outputs})
         for folder in filter(None, folders):
@@ -131,6 +161,10 @@ class FolderTarget(BoundTarget):
             reach(f"settle {epoch}")
             for folder in folders:
                 self.storage.sync_folder(folder)
+
+    def mark(self, epoch: int, final: FinalUpTo) -> None:
+        # Not flushed: a start writes it again. What it speaks of is on the disk.
+        self.storage.write(MARKER, final.marker(epoch), sync=False)
 
     def _make(self, epoch: int, folder: str) -> None:
         """A folder of results, on the disk before anything is moved there: a file must not go down with its folder."""
@@ -165,7 +199,9 @@ class FolderTarget(BoundTarget):
         for output in outputs:
             refuse_links_to(self.storage, output.final)
         for output in outputs:
-            self.storage.delete(output.final)
+            # A part of a table is replaced, and until then is what it was.
+            if not is_table_part(output.final):
+                self.storage.delete(output.final)
 
     def _refuse_foreign(self, epoch: int, output: Output) -> None:
         """Never overwrite a file that this query has not written."""
@@ -179,6 +215,7 @@ class FolderTarget(BoundTarget):
     def sweep(self, keep: set[str], epoch: int, guard: Callable[[], None] = lambda: None) -> list[str]:
         orphans = [n for n in self.storage.tree(STAGING) if n not in keep and is_ours(n)]
         orphans += [n for n in self.published.after(epoch) if self.storage.exists(n)]
+        orphans += [n for n in map("_penstock/{}".format, self.storage.names("_penstock")) if _HALF.fullmatch(n)]
         for name in orphans:
             refuse_links_to(self.storage, name)
         guard()

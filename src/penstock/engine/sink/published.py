@@ -29,7 +29,9 @@ class Published:
     def __init__(self, storage: Storage, sink: str) -> None:
         self.storage = storage
         self.record = f"published/{sink}.json"
+        self.table = f"published/{sink}.parts.json"
         self._known: dict[int, list[str]] | None = None
+        self._parts: frozenset[str] | None = None
 
     @property
     def known(self) -> dict[int, list[str]]:
@@ -51,6 +53,24 @@ class Published:
         self._known = {e: n for e, n in self.known.items() if e > epoch - KEEP and e < epoch} | {epoch: found}
         # Not flushed: it is needed only if the manifest, which was, is damaged later.
         self.storage.write(self.record, seal({str(e): n for e, n in self._known.items()}), sync=False)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts of a table that were published, which may be replaced."""
+        if self._parts is None:
+            self._parts = frozenset()
+            with contextlib.suppress(CheckpointError, FileNotFoundError, KeyError, TypeError):
+                found = frozenset(unseal(self.storage.read(self.table), self.table)["parts"])
+                check_results(found, self.table)
+                self._parts = found
+        return self._parts
+
+    def note_parts(self, names: Iterable[str]) -> None:
+        """Say which parts are about to be published. It is on the disk before the first is replaced."""
+        found = self.parts | frozenset(names)
+        if found != self.parts:
+            self.storage.write(self.table, seal({"parts": sorted(found)}))
+            self._parts = found
 
     def after(self, epoch: int) -> list[str]:
         """What epochs behind this one have published."""

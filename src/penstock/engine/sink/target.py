@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.checkpoint.checkpoint import Output
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError, damage, read_whole, writing
 from penstock.checkpoint.storage import Storage, seal, unseal
+from penstock.engine.sink.final import FinalUpTo
 from penstock.engine.sink.hive import cut
 from penstock.errors import CheckpointError, PenstockError, UserError, shortly
 from penstock.kernels.duck import query
-from penstock.kernels.weights import pairs
+from penstock.kernels.weights import pairs, spelled_out
 from penstock.pattern.schema import Schema
+from penstock.plan.weight import PART, WEIGHT
 
 #: Forms of results that may be corrected: every change as it is, before and after side by side, the table as it is
 #: now, or only what can no longer change.
@@ -69,15 +72,19 @@ class Staging:
     format: Literal["parquet", "json", "arrow"]
     #: Columns whose values name the folders of results.
     partition_by: tuple[str, ...] = ()
+    #: Whether it is a table in parts, which are replaced.
+    folds: bool = False
 
     def write(self, table: pa.Table, epoch: int, task: str) -> list[Output]:
-        """Leave results for the driver to publish: one file, or one for each folder."""
-        if not self.partition_by:
-            return [self._write(table, epoch, task)]
+        """Leave results for the driver to publish: one file, or one for each folder; or each part of a table."""
         found: list[Output] = []
         try:
-            for folder, rows in cut(table, self.partition_by, self.sink):
-                found.append(self._write(rows, epoch, task, f"{folder}/"))
+            for folder, rows in cut(table, self.partition_by, self.sink) if self.partition_by else [("", table)]:
+                final = f"{folder}/part-" if folder else "part-"
+                if self.folds:
+                    found += [self._write(r, epoch, task, f"{final}{part:04d}") for part, r in table_parts(rows)]
+                else:
+                    found.append(self._write(rows, epoch, task, f"{final}{epoch:06d}-{task}"))
         except BaseException:
             for output in found:
                 with contextlib.suppress(CheckpointError, OSError):
@@ -85,7 +92,7 @@ class Staging:
             raise
         return found
 
-    def _write(self, table: pa.Table, epoch: int, task: str, folder: str = "") -> Output:
+    def _write(self, table: pa.Table, epoch: int, task: str, name: str) -> Output:
         suffix = {"parquet": "parquet", "json": "json", "arrow": "arrow"}[self.format]
         staged = f"{self.folder}/{epoch:06d}-{task}-{uuid.uuid4().hex[:12]}.{suffix}"
         try:
@@ -106,8 +113,19 @@ class Staging:
                 f"sink {self.sink}: cannot write results to {self.storage.path(staged)}: {error}",
                 hint="free space or fix access there, then start again: nothing is lost",
             ) from error
-        final = f"{folder}part-{epoch:06d}-{task}.{suffix}"
-        return Output(self.sink, staged, final, table.num_rows, tally.bytes, tally.crc)
+        return Output(self.sink, staged, f"{name}.{suffix}", table.num_rows, tally.bytes, tally.crc)
+
+
+def table_parts(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """The parts of a table that is told in parts, each with all of its rows; one may have none.
+
+    >>> rows = pa.table({"k": ["a", "b", "b"], WEIGHT: [0, 0, 2], PART: [7, 8, 8]})
+    >>> [(part, found.to_pydict()) for part, found in table_parts(rows)]
+    [(7, {'k': []}), (8, {'k': ['b', 'b']})]
+    """
+    for part in sorted(pc.unique(rows[PART]).to_pylist()):
+        holding = pc.and_(pc.equal(rows[PART], part), pc.greater(rows[WEIGHT], 0))
+        yield part, spelled_out(rows.filter(holding).drop_columns([PART]))
 
 
 def json_lines(table: pa.Table) -> bytes:
@@ -141,6 +159,11 @@ class Target:
         """The same for results that these attributes tell apart."""
         return self
 
+    @property
+    def laid_out_by(self) -> tuple[str, ...]:
+        """The columns whose values name the folders of results."""
+        return ()
+
     def fitted(self, schema: Schema) -> Target:
         """The same for results of a schema, or an error if they cannot go there."""
         return self
@@ -167,6 +190,9 @@ class BoundTarget:
 
     def publish(self, epoch: int, outputs: Sequence[Output], spark: Any) -> None:
         raise NotImplementedError
+
+    def mark(self, epoch: int, final: FinalUpTo) -> None:
+        """Say beside the results what is final of them, where there is a place for that."""
 
     def damage(self, epoch: int, output: Output) -> str | None:
         """What is wrong with a result of the newest epoch that is still to be published, or just was."""

@@ -97,16 +97,10 @@ class DistinctKernel:
         return rows.combine_chunks(), hashes
 
     def _pieces(self, rows: pa.Table, hashes: Hashes, chosen: Positions | None) -> list[Piece]:
-        """What is to be remembered, sorted by hash. Rows without a time have their own run, which no frontier drops."""
-        positions = np.arange(rows.num_rows) if chosen is None else chosen
-        positions = positions[order_of(hashes[positions])]
-        table = rows.take(pa.array(positions)).add_column(0, HASH, pa.array(hashes[positions]))
-        if self.time is None or not table[self.time].null_count:
-            parts = [table]
-        else:
-            untimed = pc.is_null(table[self.time])
-            parts = [table.filter(pc.invert(untimed)), table.filter(untimed)]
-        return [Piece(p, *span_of(p, self.time)) for p in parts if p.num_rows]
+        """What is to be remembered."""
+        if chosen is None:
+            return pieces_of(rows, hashes, self.time)
+        return pieces_of(rows.take(pa.array(chosen)), hashes[chosen], self.time)
 
     def _released(self, pieces: list[Piece], release: Sequence[Pattern], settled: PunctuationSet) -> int:
         count = 0
@@ -185,6 +179,18 @@ class Piece:
     def live(self) -> pa.Table:
         dead = self.mark(DEAD)
         return self.rows.filter(pa.array(~dead)) if dead.any() else self.rows
+
+
+def pieces_of(rows: pa.Table, hashes: Hashes, time: str | None) -> list[Piece]:
+    """Rows to be stored, sorted by hash. Those without a time have their own run, which no frontier drops."""
+    order = order_of(hashes)
+    table = rows.take(pa.array(order)).add_column(0, HASH, pa.array(hashes[order]))
+    if time is None or not table[time].null_count:
+        parts = [table]
+    else:
+        untimed = pc.is_null(table[time])
+        parts = [table.filter(pc.invert(untimed)), table.filter(untimed)]
+    return [Piece(p.combine_chunks(), *span_of(p, time)) for p in parts if p.num_rows]
 
 
 def tidied(

@@ -20,4 +20,4 @@ def judge_revised(operator: RevisedAggregate, below: Flow) -> Verdict:
 def bound_revised(operator: RevisedAggregate, below: Rates, measured: Measurements) -> tuple[Bound, Rates]:
     """As many groups as there are that can change, each of them told as often as an epoch touches it."""
     bound, behind = bound_aggregate(operator, below, measured)
-    return replace(bound, delay=0), replace(behind, rate=None, unique=frozenset())
+    return replace(bound, delay=0), replace(behind, rate=None)

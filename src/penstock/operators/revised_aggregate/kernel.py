@@ -20,12 +20,12 @@ import pyarrow as pa
 from penstock.kernels.failing import Failed
 from penstock.kernels.fold import matching
 from penstock.kernels.hash import Hashes, hash_keys
-from penstock.kernels.index import HASH, distinct, order_of
+from penstock.kernels.index import distinct, order_of
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.kernels.weights import net, repeated, weighted
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
-from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, pieces_of, span_of, tidied
 from penstock.operators.top.kernel import Complete, rows_at, stored_at
 from penstock.plan.weight import WEIGHT
 
@@ -65,7 +65,7 @@ class RevisingKernel(GroupKernel):
                 if (found := over.find(piece)) is not None:
                     piece.kill(found)
             now = now.filter(pa.array(~flags(matching(now, release))))
-        pieces += self._pieces(now)
+        pieces += pieces_of(now, self._hashes(now), self._time)
         dropped, marked, added, _ = tidied(pieces, 0, by_hash, lambda table: span_of(table, self._time))
         return Stepped(changes, dropped, marked, added)
 
@@ -123,17 +123,6 @@ class RevisingKernel(GroupKernel):
     def _time(self) -> str | None:
         """The attribute by whose bounds whole runs are passed over."""
         return self.closing if self.closing in self.output_schema.times else None
-
-    def _pieces(self, rows: pa.Table) -> list[Piece]:
-        """What is to be remembered, sorted by hash; what has no time in a run of its own, which no frontier reaches."""
-        hashes = self._hashes(rows)
-        order = order_of(hashes)
-        table = rows.take(pa.array(order)).add_column(0, HASH, pa.array(hashes[order]))
-        parts = [table]
-        if self._time is not None and table[self._time].null_count:
-            untimed = table[self._time].is_null()
-            parts = [table.filter(flag) for flag in (pa.array(~flags(untimed)), untimed)]
-        return [Piece(p.combine_chunks(), *span_of(p, self._time)) for p in parts if p.num_rows]
 
 
 def _but(failed: Failed, known: set[str]) -> Failed:

@@ -1,0 +1,17 @@
+"""What folding offers: it keeps a table, until punctuation says that parts of it are complete."""
+
+from __future__ import annotations
+
+from penstock.contract.flow import Flow, Verdict, behind
+from penstock.contract.keeping import assumed_of
+from penstock.operators.fold.operator import Fold
+
+
+def judge_fold(operator: Fold, below: Flow) -> Verdict:
+    """In: templates on the attributes that parts are laid out by; Out = PS. Without any the table itself is kept."""
+    flow = behind(operator, below, below.promised)
+    ending = below.described(operator.by)
+    if ending:
+        why = (f"rows are forgotten on {below.any_of(ending)}",)
+        return Verdict("bounded", "at once", flow, why, (), assumed_of(ending), tuple((0, n) for n in operator.by))
+    return Verdict("as the data says", "at once", flow, ("the table itself is kept, to be written again",))
