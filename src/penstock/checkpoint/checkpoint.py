@@ -41,8 +41,8 @@ from penstock.checkpoint.use import UnitStatistics, Use, Uses, statistics
 from penstock.errors import CheckpointError
 from penstock.plan.plan import Plan
 
-#: 4: operators are described with their kinds, and found again if the query was changed; sinks are known by name.
-FORMAT = 4
+#: 5: sums of doubles are kept as doubles.
+FORMAT = 5
 KEEP = 3
 SNAPSHOT_EVERY = 32
 

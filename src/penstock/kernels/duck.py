@@ -58,6 +58,15 @@ def limit_memory(limit: str) -> None:
             raise UserError(f"'{limit}' is not an amount of memory", hint="write it like '2GB' or '512MB'") from None
 
 
+def memory_limit() -> int:
+    """How many bytes the kernels of this process may take."""
+    with _lock:
+        db = connection()
+        ((text,),) = db.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, _, unit = str(text).partition(" ")
+    return int(float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit))
+
+
 def query(sql: str, /, **tables: pa.Table | pa.RecordBatch) -> pa.Table:
     """The answer to a query over Arrow tables, each under the name of its argument.
 

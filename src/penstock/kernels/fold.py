@@ -8,16 +8,21 @@ runs in which they find something.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.kernels.order import code_order
+from penstock.kernels.ticks import Ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range
+
+#: In so many pieces a table is as good as in one.
+_FEW = 64
 
 
 class Folding(Protocol):
@@ -74,7 +79,8 @@ def sort_by(table: pa.Table, closing: str | None) -> pa.Table:
         values = ticks(column)
         if bool(np.all(values[:-1] <= values[1:])):
             return table.combine_chunks()
-        return table.take(pa.array(np.argsort(values, kind="stable"))).combine_chunks()
+        order = code_order(values.view(np.uint64) - values.min().view(np.uint64))
+        return table.combine_chunks().take(pa.array(order))
     return table.take(pc.sort_indices(table, [(closing, "ascending")])).combine_chunks()
 
 
@@ -130,35 +136,83 @@ def fold(
             dropped.append(name)
         elif cut:
             skipped.append((name, cut))
-    fresh = (delta[0] if len(delta) == 1 else kernel.merge(delta)) if delta else None
+    fresh = together(kernel, delta, closing) if delta else None
     if fresh is not None and fresh.num_rows:
-        if closers:
-            mask = matching(fresh, closers)
-            done.append(fresh.filter(mask))
-            rest.append(fresh.filter(pc.invert(mask)))
-        else:
-            rest.append(fresh)
+        sorted_ = closing is not None and _is_sorted(fresh, closing)
+        cut = max((prefix_length(fresh, closing, *f) for f in frontiers), default=0) if closing and sorted_ else 0
+        done.append(fresh.slice(0, cut))
+        remaining = fresh.slice(cut)
+        if (patterns := others if sorted_ else closers) and remaining.num_rows:
+            mask = matching(remaining, patterns)
+            done.append(remaining.filter(mask))
+            remaining = remaining.filter(pc.invert(mask))
+        rest.append(remaining)
     closed = [t for t in done if t.num_rows]
     output = kernel.finalize(together(kernel, closed, closing))
     left = [t for t in rest if t.num_rows]
-    new = sort_by(kernel.merge(left) if len(left) > 1 else left[0], closing) if left else None
+    new = sort_by(together(kernel, left, closing), closing) if left else None
     return Folded(output, new, tuple(dropped), tuple(skipped))
 
 
 def together(kernel: Folding, tables: Sequence[pa.Table], closing: str | None) -> pa.Table:
-    """One row per group from tables that have one each: rows are merged only where tables share a window."""
+    """One row per group from tables that have one each: rows are merged only where tables share a window.
+
+    Tables that are sorted by it are otherwise laid one behind the other in slices, and nothing is copied.
+    """
     if len(tables) == 1:
         return tables[0]
     if not tables or closing is None or not all(_has_ticks(t[closing]) for t in tables):
         return kernel.merge(tables)
-    values, counts = np.unique(np.concatenate([ticks(pc.unique(t[closing])) for t in tables]), return_counts=True)
-    if not bool((counts > 1).any()):
-        return pa.concat_tables(tables)
-    if bool((counts > 1).all()):
+    tables = [t if _is_sorted(t, closing) else sort_by(t, closing) for t in tables]
+    found = _stretches(tables, closing)
+    values, counts = np.unique(found.values, return_counts=True)
+    shared = np.isin(found.values, values[counts > 1])
+    if shared.all():
         return kernel.merge(tables)
-    shared = [np.isin(ticks(t[closing]), values[counts > 1]) for t in tables]
-    alone = [t.filter(pa.array(~mask)) for t, mask in zip(tables, shared)]
-    return pa.concat_tables([*alone, kernel.merge([t.filter(pa.array(mask)) for t, mask in zip(tables, shared)])])
+    if shared.any():
+        merged = kernel.merge([tables[i].slice(a, b - a) for i, a, b in found.only(shared).joined()])
+        tables.append(sort_by(merged, closing))
+        more = _stretches(tables[-1:], closing)
+        more.table[:] = len(tables) - 1
+        found = _Stretches(*(np.concatenate(pair) for pair in zip(found.only(~shared), more)))
+    slices = [tables[i].slice(a, b - a) for i, a, b in found.only(np.argsort(found.values)).joined()]
+    table = pa.concat_tables(slices)
+    return table if len(slices) <= _FEW else table.combine_chunks()
+
+
+class _Stretches(NamedTuple):
+    """Where in sorted tables each value of the closing attribute is."""
+
+    values: Ticks
+    table: Ticks
+    first: Ticks
+    end: Ticks
+
+    def only(self, some: Any) -> _Stretches:
+        return _Stretches(*(column[some] for column in self))
+
+    def joined(self) -> Iterator[tuple[int, int, int]]:
+        """Table, first and end of the stretches, successive ones in one."""
+        breaks = (self.table[1:] != self.table[:-1]) | (self.first[1:] != self.end[:-1])
+        at = np.flatnonzero(np.concatenate([[True], breaks]))
+        last = np.append(at[1:], len(self.values)) - 1
+        return zip(self.table[at].tolist(), self.first[at].tolist(), self.end[last].tolist())
+
+
+def _stretches(tables: Sequence[pa.Table], closing: str) -> _Stretches:
+    found = []
+    for i, table in enumerate(tables):
+        values = ticks(table[closing])
+        first = np.flatnonzero(np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]]))
+        found.append((values[first], np.full(len(first), i), first, np.append(first[1:], len(values))))
+    return _Stretches(*(np.concatenate(columns) for columns in zip(*found)))
+
+
+def _is_sorted(table: pa.Table, closing: str) -> bool:
+    if not _has_ticks(table[closing]):
+        return False
+    values = ticks(table[closing])
+    return bool(np.all(values[:-1] <= values[1:]))
 
 
 def _has_ticks(column: pa.ChunkedArray) -> bool:

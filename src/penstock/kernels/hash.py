@@ -59,7 +59,7 @@ def hash_column(column: pa.ChunkedArray | pa.Array) -> Hashes:
     if pa.types.is_floating(t):
         mixed = mix(_float_bits(column) + _STEP)
     elif pa.types.is_boolean(t) or pa.types.is_integer(t) or pa.types.is_temporal(t):
-        mixed = mix(_integer_bits(column) + _STEP)
+        mixed = mix(whole_numbers(column) + _STEP)
     elif pa.types.is_decimal128(t):
         mixed = _parts(column, _decimals)
     elif pa.types.is_binary(t) or pa.types.is_string(t) or pa.types.is_large_binary(t) or pa.types.is_large_string(t):
@@ -105,7 +105,8 @@ def _float_bits(column: pa.ChunkedArray) -> Hashes:
     return bits
 
 
-def _integer_bits(column: pa.ChunkedArray) -> Hashes:
+def whole_numbers(column: pa.ChunkedArray) -> Hashes:
+    """The 64 bits of whole numbers, times and booleans; null is 0."""
     plain = column
     if pa.types.is_boolean(plain.type):
         plain = plain.cast(pa.int8())

@@ -63,7 +63,7 @@ def order_of(hashes: Hashes, ticks: Ticks | None = None) -> Positions:
     Sorted by their first 32 bits, hashes are all but sorted. Then only rows are sorted again that begin like one out of
     place; a key that repeats is not out of place as long as its rows come in order of time.
     """
-    return _settled(_by_bits(hashes, 32, 64), hashes, ticks)
+    return _settled(by_bits(hashes, 32, 64), hashes, ticks)
 
 
 def merged_order(hashes: Hashes, ticks: Ticks | None = None) -> Positions:
@@ -92,7 +92,7 @@ def _settled(order: Positions, hashes: Hashes, ticks: Ticks | None) -> Positions
     return order
 
 
-def _by_bits(values: npt.NDArray[np.uint64], low: int, high: int) -> Positions:
+def by_bits(values: npt.NDArray[np.uint64], low: int, high: int) -> Positions:
     """How to sort by some bits: 16 at a time, which NumPy sorts in linear time, is faster than comparing."""
     order: Positions | None = None
     for shift in range(low, high, 16):
@@ -113,7 +113,7 @@ def _sorted_again(some: Positions, hashes: Hashes, ticks: Ticks | None) -> Posit
     whole_bits = int(rank[-1]).bit_length() + bits
     if whole_bits > 63:
         return some[np.lexsort((times, rank))]
-    return some[_by_bits(((rank << bits) | (times - least)).view(np.uint64), 0, whole_bits)]
+    return some[by_bits(((rank << bits) | (times - least)).view(np.uint64), 0, whole_bits)]
 
 
 def build(table: pa.Table, keys: Sequence[str], time: str | None = None) -> pa.Table:

@@ -35,7 +35,9 @@ def _count(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> A
         parsed = [r.argument(a) for a in arguments]
         whole = " AND ".join(f"({p.sql}) IS NOT NULL" for p in parsed)
         counted = parsed[0].sql if len(parsed) == 1 else f"CASE WHEN {whole} THEN 1 END"
-    return AggregateValue(r.add(pa.int64(), _when(f"count({counted})", keep), "CAST(sum({p}) AS BIGINT)"), pa.int64())
+    of = ("count", "" if counted == "*" else counted)
+    column = r.add(pa.int64(), _when(f"count({counted})", keep), "CAST(sum({p}) AS BIGINT)", plain=of)
+    return AggregateValue(column, pa.int64())
 
 
 def _count_distinct(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> AggregateValue:
@@ -62,11 +64,13 @@ def _count_if(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -
 def _add_sum(r: AggregateReader, argument: Expression, keep: str | None) -> tuple[str, pa.DataType]:
     """The column of a sum that is exact, and its type in state."""
     if pa.types.is_floating(argument.type):
-        return r.add(pa.float64(), only_if(argument.sql, keep), "", is_float_sum=True), pa.float64()
+        kept = only_if(argument.sql, keep)
+        return r.add(pa.float64(), kept, "", is_float_sum=True, plain=("sum", kept)), pa.float64()
     if pa.types.is_decimal(argument.type):
         wide = pa.decimal128(38, argument.type.scale)
         return r.add(wide, _when(f"sum({argument.sql})", keep), "sum({p})"), wide
-    return r.add(_WIDE, f"CAST({_when(f'sum({argument.sql})', keep)} AS DECIMAL(38,0))", "sum({p})"), _WIDE
+    total = f"CAST({_when(f'sum({argument.sql})', keep)} AS DECIMAL(38,0))"
+    return r.add(_WIDE, total, "sum({p})", plain=("sum", argument.sql)), _WIDE
 
 
 def _sum(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> AggregateValue:
@@ -83,7 +87,8 @@ def _sum(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> Agg
 def _avg(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> AggregateValue:
     argument = r.number("avg", arguments[0])
     column, type_ = _add_sum(r, argument, keep)
-    n = r.add(pa.int64(), _when(f"count({argument.sql})", keep), "CAST(sum({p}) AS BIGINT)")
+    of = ("count", argument.sql)
+    n = r.add(pa.int64(), _when(f"count({argument.sql})", keep), "CAST(sum({p}) AS BIGINT)", plain=of)
     if pa.types.is_decimal(argument.type):
         # Spark's: four digits more, halves away from zero.
         result = pa.decimal128(min(38, argument.type.precision + 4), min(38, argument.type.scale + 4))
@@ -103,7 +108,8 @@ def _extreme(function: str) -> ReadFunction:
             raise UserError(
                 f"{r.where}: {function}({argument.text}) of {a(type_text(argument.type))}", hint=f"it needs {needed}"
             )
-        column = r.add(argument.type, _when(f"{function}({argument.sql})", keep), f"{function}({{p}})")
+        of = (function, argument.sql) if function in ("min", "max") else None
+        column = r.add(argument.type, _when(f"{function}({argument.sql})", keep), f"{function}({{p}})", plain=of)
         return AggregateValue(column, argument.type)
 
     return read

@@ -121,10 +121,20 @@ class AggregateReader:
         self.tried += [t for t in parsed.tried if t not in self.tried]
         return parsed
 
-    def add(self, type_: pa.DataType, partial: str, merge: str, *, is_float_sum: bool = False) -> str:
+    def add(
+        self,
+        type_: pa.DataType,
+        partial: str,
+        merge: str,
+        *,
+        is_float_sum: bool = False,
+        plain: tuple[str, str] | None = None,
+    ) -> str:
         """Keep a partial; `{p}` in `merge` is its column. Returns the quoted column."""
         column = f"__p{len(self.partials)}"
-        made = Partial(column, type_, partial, merge.replace("{p}", f'"{column}"'), is_float_sum)
+        # What FILTER keeps has been worked into the sum of floating numbers, but not into other functions.
+        plain = plain if self.keep is None or is_float_sum else None
+        made = Partial(column, type_, partial, merge.replace("{p}", f'"{column}"'), is_float_sum, plain)
         for known in self.partials:
             if known.renamed("") == made.renamed(""):
                 return f'"{known.column}"'

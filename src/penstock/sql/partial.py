@@ -27,6 +27,9 @@ class Partial:
     partial_sql: str
     merge_sql: str
     is_float_sum: bool = False
+    #: The same as a function (count, sum, min, max) of one SQL expression over single events, if it is one; the
+    #: expression of `count(*)` is empty.
+    plain: tuple[str, str] | None = None
 
     def renamed(self, column: str) -> Partial:
         return replace(self, column=column, merge_sql=renamed_columns(self.merge_sql, {self.column: column}))

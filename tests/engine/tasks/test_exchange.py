@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.tasks.exchange import buckets_of, decode, encode, hash_column, scatter
+from penstock.engine.tasks.exchange import LARGE, buckets_of, decode, encode, hash_column, scatter
 
 KEYS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "int": (pa.int32(), st.integers(-5, 5)),
@@ -110,3 +111,14 @@ def test_scatter_parts_every_row_once_in_order(rows: list[tuple[int, int]], buck
         assert numbers and numbers == sorted(numbers)
         assert set(buckets_of(part, ["k"], buckets).tolist()) == {bucket}
         assert decode(encode(part)).equals(part)
+
+
+def test_a_large_parcel_is_a_file_where_there_is_a_depot(tmp_path: Path) -> None:
+    small, large = pa.table({"x": range(10)}), pa.table({"x": range(LARGE // 8)})
+    assert not isinstance(encode(small, str(tmp_path)), str)
+    assert not isinstance(encode(large), str)
+    path = encode(large, str(tmp_path))
+    assert [str(p) for p in tmp_path.iterdir()] == [path]
+    rows = decode(path)
+    Path(path).unlink()  # Whoever has it open need not mind.
+    assert rows.equals(large)

@@ -22,13 +22,16 @@ def partial(numbers: list[float | None]) -> pa.Table:
         rows = f"(SELECT *, {sql} AS {column} FROM {rows})"
     columns = ", ".join(f'{sql} AS "{c}"' for sql, c in zip(exact_sum.partial("s"), NAMES))
     answer = query(f"SELECT {columns} FROM {rows}", numbers=pa.table({"x": pa.array(numbers, pa.float64())}))
-    return answer.cast(pa.schema(exact_sum.columns("s")))
+    return exact_sum.packed(answer, "s")
 
 
 def merged(parts: list[pa.Table]) -> pa.Table:
+    rows = "parts"
+    for column, sql in exact_sum.merge_layers("s"):
+        rows = f"(SELECT *, {sql} AS {column} FROM {rows})"
     columns = ", ".join(f'{sql} AS "{c}"' for sql, c in zip(exact_sum.merge("s"), NAMES))
-    answer = query(f"SELECT {columns} FROM parts", parts=pa.concat_tables(parts))
-    return exact_sum.compact(answer.cast(pa.schema(exact_sum.columns("s"))), "s")
+    answer = query(f"SELECT {columns} FROM {rows}", parts=pa.concat_tables(parts))
+    return exact_sum.compact(exact_sum.packed(answer, "s"), "s")
 
 
 def total(part: pa.Table) -> float | None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.epoch.begun import Begun
 from penstock.engine.source.frontier import count_spared, plan_tasks, tell_spared
 from penstock.engine.source.split import Split
 from penstock.engine.spark import jobs
+from penstock.engine.spark.session import is_local
 from penstock.engine.tally import added
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge
@@ -72,6 +77,8 @@ def submit(driver: Driver, begun: Begun) -> None:
         groups=driver.buckets if driver.pipeline.labours or size >= smallest or state_rows >= SMALL_STATE else 1,
         fused=begun.residents is None and bool(records) and driver.pipeline.levels == 1 and size < fuse_below,
     )
+    if records and begun.residents is None and not begun.job.fused:
+        begun.job = replace(begun.job, depot=_depot(driver, begun))
     if not records:
         begun.reports = Future()
         begun.reports.set_result([])
@@ -96,6 +103,15 @@ def _residents(driver: Driver, size: int) -> Residents | None:
     if found is None:
         driver.lodging.make_room()
     return found
+
+
+def _depot(driver: Driver, begun: Begun) -> str | None:
+    """A folder for parcels that is there as long as the epoch is under way; None if tasks may be on other machines."""
+    if not is_local(getattr(driver.spark.sparkContext, "master", None) or ""):
+        return None
+    folder = tempfile.mkdtemp(prefix="penstock-parcels-")
+    weakref.finalize(begun, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _scan(driver: Driver, begun: Begun) -> list[TaskReport]:

@@ -1,35 +1,42 @@
 """Parcels: how rows travel from the tasks of one stage to the buckets of the next.
 
 A task does not send rows. It sorts its rows by bucket once and sends each bucket one *parcel*, an Arrow IPC stream,
-so that Spark's shuffle moves a handful of byte strings instead of millions of records.
+so that Spark's shuffle moves a handful of byte strings instead of millions of records. Where all tasks share a disk, a
+large parcel is a file in a folder of its epoch, the *depot*, and only its path travels.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.kernels.hash import hash_column, hash_keys
+from penstock.kernels.order import code_order
 
 __all__ = ["REPORT", "Parcel", "buckets_of", "decode", "encode", "hash_column", "place", "scatter"]
 
 REPORT = -1
+#: Smaller parcels travel themselves.
+LARGE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Parcel:
     """Rows for one bucket over one edge. `origin` keeps the order of arrival among parcels of an edge.
 
-    Edge −1 carries reports to the driver: there the payload is a pickled record, not rows.
+    The payload is bytes, an Arrow buffer or the path of a file. Edge −1 carries reports to the driver: there it is a
+    pickled record, not rows.
     """
 
     edge: int
     origin: tuple[int, ...]
-    payload: bytes
+    payload: Any
 
 
 def place(buckets: int, groups: int, bucket: int) -> int:
@@ -41,17 +48,32 @@ def place(buckets: int, groups: int, bucket: int) -> int:
     return groups if bucket >= buckets else bucket * groups // buckets
 
 
-def encode(table: pa.Table) -> bytes:
-    """Rows as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
+def encode(table: pa.Table, depot: str | None = None) -> pa.Buffer | str:
+    """Rows as an Arrow IPC stream: the path of a file in the depot, if there is one and they are many.
+
+    Otherwise they are measured first, then copied once into just enough room.
+    """
+    measure = pa.MockOutputStream()
+    _write(table, measure)
+    if depot is not None and measure.size() >= LARGE:
+        path = f"{depot}/{uuid.uuid4().hex}.arrow"
+        with pa.OSFile(path, "wb") as file:
+            _write(table, file)
+        return path
+    found = pa.allocate_buffer(measure.size())
+    _write(table, pa.FixedSizeBufferWriter(found))
+    return found
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
 
 
-def decode(payload: bytes) -> pa.Table:
-    """The rows of a parcel; they lie in the payload itself, nothing is copied."""
-    return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+def decode(payload: bytes | pa.Buffer | str) -> pa.Table:
+    """The rows of a parcel; they lie in the payload itself, or in its file, and nothing is copied."""
+    stream = pa.memory_map(payload) if isinstance(payload, str) else pa.py_buffer(payload)
+    return pa.ipc.open_stream(stream).read_all()
 
 
 def buckets_of(table: pa.Table, keys: Sequence[str], buckets: int) -> npt.NDArray[np.int64]:
@@ -69,9 +91,8 @@ def scatter(table: pa.Table, keys: Sequence[str], buckets: int) -> Iterator[tupl
     if (place == place[0]).all():
         yield int(place[0]), table
         return
-    order = np.argsort(place, kind="stable")
-    ordered = table.take(pa.array(order))
-    ends = np.searchsorted(place[order], np.arange(buckets + 1))
+    ordered = table.combine_chunks().take(pa.array(code_order(place.view(np.uint64))))
+    ends = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=buckets))])
     for b in range(buckets):
         if ends[b] < ends[b + 1]:
             yield b, ordered.slice(int(ends[b]), int(ends[b + 1] - ends[b]))

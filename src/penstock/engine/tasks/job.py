@@ -44,6 +44,8 @@ class Job:
     #: Operator -> what tasks are told of it.
     told: Mapping[str, Word] = field(default_factory=dict)
     on_error: str = "reject"
+    #: A folder for parcels, where all tasks share a disk.
+    depot: str | None = None
 
     def pipeline(self) -> Pipeline:
         """The query; unpacked once per worker, not once per task."""

@@ -56,7 +56,7 @@ def send(
         keeper, port = pipeline.ports[target]
         rows = pipeline.keeping(keeper.id).together(tables)
         for bucket, part in scatter(rows, keeper.kernel.spread[port], job.buckets):
-            parcels.append((bucket, Parcel(keeper.edges[port], origin, encode(part))))
+            parcels.append((bucket, Parcel(keeper.edges[port], origin, encode(part, job.depot))))
     return parcels
 
 

@@ -175,11 +175,7 @@ def _windowed(
 
 
 def _width(operator: Aggregate) -> int | None:
-    """Keys and partials of a group; a sum of floating numbers is kept in three parts."""
+    """Keys and partials of a group; a sum of floating numbers is kept in two doubles and a list, usually null."""
     keys = [operator.schema.type_of(k) for k in operator.keys]
-    partials = [
-        pa.decimal128(38, 0) if p.is_float_sum else p.type
-        for p in decompose(operator.aggregations).partials
-        for _ in range(3 if p.is_float_sum else 1)
-    ]
+    partials = [p.type for p in decompose(operator.aggregations).partials for _ in range(3 if p.is_float_sum else 1)]
     return widths(pa.schema([(str(i), t) for i, t in enumerate([*keys, *partials])]))

@@ -16,10 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import FailingError, OverflowingError, PenstockError
-from penstock.kernels.duck import query, quote
+from penstock.errors import FailingError, PenstockError
+from penstock.kernels.duck import memory_limit, query, quote
 from penstock.kernels.failing import Failed, sound
+from penstock.kernels.step import Rows
+from penstock.kernels.ticks import column_ticks
 from penstock.operators.aggregate import exact_sum
+from penstock.operators.aggregate.sorting import Sorting
+from penstock.operators.aggregate.too_large import culprit, too_large
 from penstock.operators.window import kernel as bucket
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Attribute, Schema
@@ -27,7 +31,12 @@ from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow, Window
 from penstock.sql.aggregation import Aggregation, decompose
 from penstock.sql.fallible import Fallible
 
-_HINT = "cast the argument to decimal(38,0), as in sum(cast(x as decimal(38,0)))"
+#: Bytes for each event that sorting takes, beside what it makes.
+_SORTING_TAKES = 64
+#: With fewer groups for each event than this, a hash table fits the cache.
+_FEW_GROUPS = 0.1
+#: So many events tell whether they are few.
+_SAMPLE = 16_384
 
 
 class AggregateKernel:
@@ -58,6 +67,8 @@ class AggregateKernel:
         self.parts = decompose(self.aggregations)
         #: Where groups are noted that have no answer; None if that is an error.
         self.failed: list[Failed] | None = None
+        #: How many groups the last events made, for each event. It decides how they are grouped, not what comes out.
+        self.reduction: float | None = None
 
     def noting(self) -> Self:
         """The same kernel; groups without an answer (a sum too large for its type) are noted in `failed`."""
@@ -130,31 +141,101 @@ class AggregateKernel:
 
     def partial(self, events: pa.Table) -> pa.Table:
         """Partial rows of events, one per group."""
-        return self.partial_table(query(self.partial_sql("SELECT * FROM events"), events=events))
+        return self.grouped(Rows(events))
+
+    def grouped(self, rows: Rows) -> pa.Table:
+        """Partial rows of events that need not have been computed yet, one per group.
+
+        Sorted where that can be done, pays and fits into memory; DuckDB keeps to its limit by itself.
+        """
+        listed = self.sorting.of(self._listed(rows)) if self.sorting is not None and self._sorts(rows) else None
+        if listed is not None:
+            partials = self._windows_of(listed)
+        else:
+            partials = self.partial_table(rows.under(self.partial_sql(rows.sql)).table())
+        if rows.base.num_rows >= _SAMPLE:
+            self.reduction = partials.num_rows / rows.base.num_rows
+        return partials
+
+    def _sorts(self, rows: Rows) -> bool:
+        """Whether to group by sorting: it pays unless groups are few, as the last rows show, or else a sample."""
+        many = rows.base.num_rows
+        if many < _SAMPLE or self.sorting is None:
+            return True
+        if self.reduction is None:
+            sample = self.sorting.of(self._listed(Rows(rows.base.slice(0, _SAMPLE), rows.tables, rows.sql)))
+            self.reduction = 1.0 if sample is None else sample.num_rows / _SAMPLE
+        return self.reduction > _FEW_GROUPS and many * _SORTING_TAKES < memory_limit()
+
+    @cached_property
+    def sorting(self) -> Sorting | None:
+        """How to group by sorting, if that can be done."""
+        if not (self.window is None or isinstance(self.window, TimeWindow)):
+            return None
+        keys = self._group_fields if self.window is None else [("__number", pa.int64()), *self._group_fields[1:]]
+        return Sorting.over(keys, self.parts.partials)
+
+    @cached_property
+    def merge_sorting(self) -> Sorting | None:
+        """How to merge by sorting, if that can be done."""
+        return Sorting.over(self._group_fields, self.parts.partials)
+
+    def _listed(self, events: Rows) -> pa.Table:
+        """The number of the window or pane of each event, its keys, and what is aggregated of it."""
+        assert self.sorting is not None
+        rows, window, numbers = events.sql, self.window, []
+        if isinstance(window, TimeWindow):
+            tick = bucket.tick_sql(window)
+            if window.size < window.slide:
+                rows = f"SELECT * FROM ({rows}) WHERE {bucket.member_sql(window, tick)}"
+            number = bucket.number_sql if window.size <= window.slide else bucket.pane_sql
+            numbers = [f"{number(window, tick)} AS __number"]
+        columns = ", ".join([*numbers, *(quote(k) for k in self.keys), *self.sorting.arguments])
+        return events.under(f"SELECT {columns} FROM ({rows})").table()
+
+    def _windows_of(self, groups: pa.Table) -> pa.Table:
+        """Groups by the number of their window or pane, sorted by that, as partial rows."""
+        window = self.window
+        if not isinstance(window, TimeWindow):
+            return self.partial_table(groups)
+        if window.size > window.slide:
+            sql = self._labelled(self._windows_sql("SELECT * FROM panes", window, packed=True), self._label_sql)
+            return self.partial_table(query(sql, panes=groups))
+        if not groups.num_rows:
+            return self.partial_schema.empty_table()
+        # There are few windows, but many groups.
+        numbers = column_ticks(groups["__number"])
+        firsts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
+        some = groups.select(["__number"]).take(pa.array(firsts))
+        labels = query(f"SELECT {self._label_sql} AS label FROM numbers", numbers=some)["label"].combine_chunks()
+        of = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(numbers)))
+        return self.partial_table(groups.set_column(0, window.label, labels.take(pa.array(of))))
 
     def windowed(self, input_sql: str, window: TimeWindow | CountWindow, tick: str) -> str:
         rows = input_sql
         if window.size < window.slide:
             rows = f"SELECT * FROM ({input_sql}) WHERE {bucket.member_sql(window, tick)}"
-        label = bucket.label_sql(window, '"__number"')
         if window.size <= window.slide:
-            return self._labelled(self._grouped(rows, bucket.number_sql(window, tick)), label)
+            return self._labelled(self._grouped(rows, bucket.number_sql(window, tick)), self._label_sql)
         panes = self._grouped(rows, bucket.pane_sql(window, tick))
+        return self._labelled(self._windows_sql(panes, window, packed=False), self._label_sql)
+
+    @cached_property
+    def _label_sql(self) -> str:
+        assert self.window is not None
+        return bucket.label_sql(self.window, '"__number"')
+
+    def _windows_sql(self, panes: str, window: TimeWindow | CountWindow, *, packed: bool) -> str:
+        """Windows from panes, which meet again in them; the label is made afterwards, once per group."""
         pane_tick = bucket.pane_tick_sql(window, '"__number"')
         columns = "".join(f", {quote(c)}" for c in (*self.keys, *self._state_columns))
         expanded = f"SELECT {bucket.number_sql(window, pane_tick)} AS __number{columns} FROM ({panes})"
-        # Panes of one window meet again here; the label is made afterwards, once per group.
-        keys = "".join(f", {quote(k)}" for k in self.keys)
-        merged = f"SELECT __number{keys}{self.merging()} FROM ({expanded}) GROUP BY __number{keys}"
-        return self._labelled(merged, label)
+        return self.merging(expanded, ("__number", *self.keys), packed=packed)
 
     def _grouped(self, rows: str, number: str | None) -> str:
         """Group the rows of `rows` by window or pane number and keys."""
-        sums = [p for p in self.parts.partials if p.is_float_sum]
-        layers = [exact_sum.layers(p.column, p.partial_sql) for p in sums]
-        for depth in range(len(layers[0]) if layers else 0):
-            derived = ", ".join(f"{sql} AS {column}" for column, sql in (layer[depth] for layer in layers))
-            rows = f"SELECT *, {derived} FROM ({rows})"
+        for depth in zip(*(exact_sum.layers(p.column, p.partial_sql) for p in self.parts.partials if p.is_float_sum)):
+            rows = f"SELECT *, {', '.join(f'{sql} AS {column}' for column, sql in depth)} FROM ({rows})"
         aggregates = []
         for p in self.parts.partials:
             if p.is_float_sum:
@@ -182,10 +263,12 @@ class AggregateKernel:
         some = [self.partial_table(t) for t in tables if t.num_rows]
         if not some:
             return self.partial_schema.empty_table()
-        by = ", ".join(quote(g) for g in self.grouping)
-        group = f"GROUP BY {by}" if by else "HAVING count(*) > 0"
-        sql = f"SELECT {by}{self.merging(comma=bool(by))} FROM partials {group}"
-        return self.partial_table(query(sql, partials=pa.concat_tables(some)))
+        partials = pa.concat_tables(some)
+        fits = self.merge_sorting is not None and partials.num_rows * _SORTING_TAKES < memory_limit()
+        if self.merge_sorting is not None and fits and (found := self.merge_sorting.merged(partials)) is not None:
+            return self.partial_table(found)
+        sql = self.merging("SELECT * FROM partials", self.grouping)
+        return self.partial_table(query(sql, partials=partials))
 
     def finalize(self, partials: pa.Table) -> pa.Table:
         """The answers of groups, each given by one partial row, in the same order."""
@@ -202,7 +285,9 @@ class AggregateKernel:
             answer = query(sql, partials=resolved)
         except FailingError as error:
             if self.failed is None:
-                raise self._overflow(self._culprit(resolved), error) from error
+                name = culprit(self.parts.finals, resolved)
+                text = next((a.text for a in self.aggregations if a.name == name), name)
+                raise too_large(self.operator_id, f"{text} AS {name}", error) from error
             texts = {a.name: f"{a.text} AS {a.name}" for a in self.aggregations}
             resolved, failed = sound(resolved, [Fallible(texts[name], sql) for name, sql, _ in self.parts.finals])
             self.failed += [Failed(f.rows.select(list(self.grouping)), f.text, f.reasons) for f in failed]
@@ -256,20 +341,30 @@ class AggregateKernel:
     def _state_columns(self) -> tuple[str, ...]:
         return tuple(self.partial_schema.names[len(self._group_fields) :])
 
-    def merging(self, *, comma: bool = True) -> str:
+    def merging(self, rows: str, by: Sequence[str], *, packed: bool = True) -> str:
+        """One row per group from partial rows; unless they are packed, their sums of doubles are bins."""
+        sums = [p for p in self.parts.partials if p.is_float_sum] if packed else []
+        for depth in zip(*(exact_sum.merge_layers(p.column) for p in sums)):
+            rows = f"SELECT *, {', '.join(f'{sql} AS {column}' for column, sql in depth)} FROM ({rows})"
         merges = []
         for p in self.parts.partials:
             if p.is_float_sum:
                 names = exact_sum.columns(p.column)
-                merges += [f"{sql} AS {quote(c)}" for sql, (c, _) in zip(exact_sum.merge(p.column), names)]
+                found = exact_sum.merge(p.column) if packed else exact_sum.merge_bins(p.column)
+                merges += [f"{sql} AS {quote(c)}" for sql, (c, _) in zip(found, names)]
             else:
                 merges.append(f"{p.merge_sql} AS {quote(p.column)}")
-        return (", " if comma and merges else "") + ", ".join(merges)
+        group = f"GROUP BY {', '.join(quote(g) for g in by)}" if by else "HAVING count(*) > 0"
+        return f"SELECT {', '.join([*(quote(g) for g in by), *merges])} FROM ({rows}) {group}"
 
     def partial_table(self, table: pa.Table) -> pa.Table:
+        """Rows as state has them: sums of doubles packed and their lists short."""
+        sums = [p.column for p in self.parts.partials if p.is_float_sum]
+        for column in sums:
+            table = exact_sum.packed(table, column)
         table = cast(table, self.partial_schema)
-        for p in self.parts.partials:
-            table = exact_sum.compact(table, p.column) if p.is_float_sum else table
+        for column in sums:
+            table = exact_sum.compact(table, column)
         return table
 
     def _resolve_sums(self, partials: pa.Table) -> pa.Table:
@@ -285,7 +380,7 @@ class AggregateKernel:
             except OverflowError as error:
                 text = f"{users[0].text} AS {users[0].name}" if users else column
                 if self.failed is None:
-                    raise OverflowingError(f"{self.operator_id}: {text} is too large: {error}", hint=_HINT) from error
+                    raise too_large(self.operator_id, text, error) from error
                 large = pa.array(exact_sum.too_large(resolved, column))
                 groups = resolved.filter(large).select(list(self.grouping))
                 self.failed.append(Failed(groups, text, ("the sum is too large for a double",) * groups.num_rows))
@@ -293,20 +388,6 @@ class AggregateKernel:
                 found = exact_sum.values(resolved, column)
             resolved = resolved.set_column(resolved.schema.get_field_index(column), column, found)
         return resolved
-
-    def _culprit(self, resolved: pa.Table) -> str:
-        """Which aggregate it was that overflowed: each is tried alone."""
-        for name, sql, _ in self.parts.finals:
-            try:
-                query(f"SELECT {sql} FROM partials", partials=resolved)
-            except FailingError:
-                return name
-        return "?"
-
-    def _overflow(self, name: str, error: Exception) -> OverflowingError:
-        text = next((a.text for a in self.aggregations if a.name == name), name)
-        detail = error.message if isinstance(error, PenstockError) else str(error)
-        return OverflowingError(f"{self.operator_id}: {text} AS {name} is too large: {detail}", hint=_HINT)
 
 
 def cast(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from penstock.kernels.fold import together
 from penstock.kernels.step import Keeping, Rows
 from penstock.operators.aggregate.folding import FoldingKernel, GroupKernel, grouping_kernel
 from penstock.operators.aggregate.kernel import AggregateKernel
@@ -25,6 +26,7 @@ class GroupKeeping(Keeping):
     def __init__(self, kernel: GroupKernel) -> None:
         super().__init__(kernel, [kernel.groups.input_schema])
         self.folding = kernel.groups
+        self.closing = kernel.closing
         self.takes_over = self.folding.window is not None
 
     @property
@@ -36,10 +38,10 @@ class GroupKeeping(Keeping):
         return rows if self.folding.window is None else members_sql(rows, self.folding.window)
 
     def sent(self, port: int, rows: Rows, careful: bool) -> pa.Table:
-        return rows.under(self.folding.partial_sql(rows.sql)).table()
+        return self.folding.grouped(rows)
 
     def together(self, tables: Sequence[pa.Table]) -> pa.Table:
-        return tables[0] if len(tables) == 1 else self.folding.merge(tables)
+        return together(self.folding, tables, self.closing)
 
 
 def step_of(operator: Aggregate, node_id: str) -> Keeping:

@@ -46,7 +46,8 @@ class LandmarkGroups(AggregateKernel):
         names = ", ".join(f"e.{quote(n)}" for n in self.grouping)
         same = "".join(f" AND p.{quote(k)} IS NOT DISTINCT FROM e.{quote(k)}" for k in self.keys)
         pairs = f"partials p JOIN ends e ON p.{label} <= e.{label}{same}"
-        sql = f"SELECT {names}{self.merging()} FROM {pairs} GROUP BY {names}"
+        state = "".join(f", p.{quote(c)}" for c in self.partial_schema.names if c not in self.grouping)
+        sql = self.merging(f"SELECT {names}{state} FROM {pairs}", self.grouping)
         return self.partial_table(query(sql, partials=partials, ends=partials.select(list(self.grouping))))
 
 

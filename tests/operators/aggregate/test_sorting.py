@@ -1,0 +1,159 @@
+"""Groups by sorting: the same partial rows as by hashing, to the last bit, and sorted by the window."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.kernels.fold import sort_by
+from penstock.kernels.order import code_order, codes_of
+from penstock.kernels.step import Rows
+from penstock.operators.aggregate import exact_sum
+from penstock.operators.aggregate.kernel import AggregateKernel
+from penstock.operators.aggregate.sorting import Sorting
+from penstock.pattern.schema import Schema
+from penstock.plan.window import Window
+from penstock.sql.aggregation import Aggregation
+
+SCHEMA = Schema.parse("t timestamp, k int, name string, ok boolean, i bigint, x double", time="t")
+TEXTS = ("count(*)", "count(x)", "sum(i)", "sum(x)", "avg(i + 1)", "min(i)", "max(t)", "sum(x) filter (where i > 0)")
+WINDOWS = (
+    None,
+    Window.tumbling("10 s").resolve(SCHEMA),
+    Window.sliding("10 s", "4 s").resolve(SCHEMA),
+    Window.sliding("3 s", "5 s").resolve(SCHEMA),
+)
+
+
+def kernel(window: Any, keys: tuple[str, ...], *texts: str) -> AggregateKernel:
+    return AggregateKernel(
+        SCHEMA, keys, [Aggregation.parse(f"a{i}", t, SCHEMA, "t") for i, t in enumerate(texts)], window
+    )
+
+
+def hashed(kernel: AggregateKernel, events: pa.Table) -> pa.Table:
+    rows = Rows(events)
+    return kernel.partial_table(rows.under(kernel.partial_sql(rows.sql)).table())
+
+
+def answers(kernel: AggregateKernel, partials: pa.Table) -> list[str]:
+    """Texts, in which NaN equals NaN and no two different doubles are equal."""
+    return sorted(repr(row) for row in kernel.finalize(partials).to_pylist())
+
+
+_doubles = st.one_of(
+    st.none(), st.floats(-1e3, 1e3), st.floats(width=64), st.sampled_from([-0.0, 1e300, -1e300, 5e-324, 2.0**51])
+)
+_events = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(-30_000_000, 30_000_000)),
+        st.one_of(st.none(), st.integers(0, 3), st.integers(-(2**31), 2**31 - 1)),
+        st.sampled_from([None, "", "a", "b"]),
+        st.sampled_from([None, True, False]),
+        st.one_of(st.none(), st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1)),
+        _doubles,
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    _events,
+    st.sampled_from(WINDOWS),
+    st.sampled_from([("k",), ("name",), ("k", "name", "ok"), ("i", "k"), ("t", "i", "k", "name")]),
+    st.lists(st.sampled_from(TEXTS), min_size=1, max_size=4, unique=True),
+)
+def test_the_same_as_by_hashing(
+    events: list[tuple[Any, ...]], window: Any, keys: tuple[str, ...], texts: list[str]
+) -> None:
+    table = pa.Table.from_pylist([dict(zip(SCHEMA.names, e, strict=True)) for e in events], SCHEMA.arrow)
+    groups = kernel(window, keys, *texts).noting()
+    by_sorting, by_hashing = groups.partial(table), hashed(groups, table)
+    assert by_sorting.schema == by_hashing.schema == groups.partial_schema
+    assert answers(groups, by_sorting) == answers(groups, by_hashing)
+    cut = len(events) // 3
+    parts = [groups.partial(table.slice(0, cut)), hashed(groups, table.slice(cut))]
+    merged = groups.merge(parts)
+    assert answers(groups, merged) == answers(groups, by_hashing)
+    groups.merge_sorting = None
+    assert answers(groups, groups.merge(parts)) == answers(groups, merged)
+    if window is not None and window.size <= window.slide and groups.sorting is not None:
+        assert by_sorting["window_start"].to_pylist() == sort_by(by_sorting, "window_start")["window_start"].to_pylist()
+
+
+def test_what_cannot_be_sorted_is_hashed() -> None:
+    assert kernel(WINDOWS[1], ("x",), "count(*)").sorting is None
+    assert kernel(WINDOWS[1], ("k",), "first(i)").sorting is None
+    assert kernel(WINDOWS[1], ("k",), "count(*) filter (where i > 0)").sorting is None
+    assert kernel(None, (), "count(*)").sorting is None
+    assert kernel(WINDOWS[1], (), *TEXTS[:-1]).sorting is not None
+
+
+def test_sums_too_large_to_be_sorted_are_hashed() -> None:
+    groups = kernel(None, ("k",), "sum(i)", "sum(x)")
+    assert groups.sorting is not None
+    for values in ({"i": [2**62, 2**62], "x": [0.0, 0.0]}, {"i": [0, 0], "x": [2.0**50 + 1, 2.0**50 + 1]}):
+        table = pa.table({"k": [1, 1], "__p0": values["i"], "__p1": values["x"]})
+        assert groups.sorting.of(table) is None
+    events = pa.Table.from_pylist([{"k": 1, "i": 7, "x": 2.0**50 + 1}] * 2, SCHEMA.arrow)
+    assert groups.finalize(groups.partial(events)).to_pylist() == [{"k": 1, "a0": 14, "a1": 2.0**51 + 2}]
+
+
+def test_sorting_needs_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise AssertionError("sorted")
+
+    groups = kernel(WINDOWS[1], ("k",), "count(*)")
+    events = pa.Table.from_pylist([{"k": 1, "t": 0}] * 100_000, SCHEMA.arrow)
+    groups.reduction = 1.0
+    monkeypatch.setattr(Sorting, "of", fails)
+    monkeypatch.setattr("penstock.operators.aggregate.kernel.memory_limit", lambda: 1 << 20)
+    assert groups.finalize(groups.partial(events))["a0"].to_pylist() == [100_000]
+
+
+def test_few_groups_are_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sorted_: list[int] = []
+    sort = Sorting.of
+
+    def noted(sorting: Sorting, rows: pa.Table) -> pa.Table | None:
+        sorted_.append(rows.num_rows)
+        return sort(sorting, rows)
+
+    monkeypatch.setattr(Sorting, "of", noted)
+    groups = kernel(None, ("k",), "count(*)")
+    for keys in (10, 10, 50_000, 50_000, 10, 10):
+        events = pa.table({"k": np.arange(100_000) % keys}, pa.schema([("k", pa.int32())]))
+        assert groups.partial(events).num_rows == keys
+    # A sample; few groups, found to have become many; many, found to have become few.
+    assert sorted_ == [16_384, 100_000, 100_000]
+
+
+@given(st.integers(-(2**62), 2**62 - 1), st.integers(-(2**59), 2**59 - 1))
+def test_bins_as_doubles(high: int, low: int) -> None:
+    parts = [float(p[0]) for p in exact_sum._as_doubles(np.array([high], np.int64), np.array([low], np.int64))]
+    scaled = [p * 2.0**72 for p in parts]
+    assert sum(map(int, scaled)) == (high << 60) + low
+    assert parts[2] or parts[0] == math.ldexp(((high << 60) + low) / 2**72, 0)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1)))
+def test_order_is_stable(numbers: list[int]) -> None:
+    codes = np.array(numbers, np.uint64)
+    assert code_order(codes).tolist() == sorted(range(len(numbers)), key=numbers.__getitem__)
+
+
+def test_codes_of_wide_columns_are_ranks() -> None:
+    dice = random.Random(3)
+    rows = [tuple(dice.choice([-(2**63), 2**63 - 1, 0, None]) for _ in range(3)) for _ in range(200)]
+    codes = codes_of([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)])
+    ordered = sorted({(tuple((v is not None, v or 0) for v in row)) for row in rows})
+    expected = [ordered.index(tuple((v is not None, v or 0) for v in row)) for row in rows]
+    assert np.unique(codes, return_inverse=True)[1].tolist() == expected
