@@ -148,6 +148,7 @@ ONE: dict[str, tuple[str, Callable[[ps.Stream], ps.Stream]]] = {
         "aggregate-1",
         lambda s: finite(s).window(ps.Window.landmark("10 s")).group_by("segment").agg(n="count(*)"),
     ),
+    "sessions": ("aggregate-1", lambda s: s.window(session="1 s").group_by("segment").agg(n="count(*)")),
     "by count": (
         "aggregate-1",
         lambda s: finite(s).window(ps.Window.count(40, 10)).group_by("segment").agg(n="count(*)"),

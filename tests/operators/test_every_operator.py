@@ -92,6 +92,8 @@ MADE: dict[str, ps.Stream] = {
     "aggregate of windows": A.window(10).group_by("k").agg(n="count(*)"),
     "aggregate of rows": A.window(rows=3).group_by("k").agg(n="count(*)"),
     "aggregate from the start": A.window(landmark=10).group_by("k").agg(n="count(*)"),
+    "aggregate of sessions": A.window(session=10).group_by("k").agg(n="count(*)"),
+    "aggregate of sessions at once": at_once(A.window(session=10).group_by("k").agg(n="count(*)")),
     "align": replace(A, operator=Align((A.operator,), A.schema, time="ts", ahead=3)),
     "aggregate at once": at_once(A.window(10).group_by("k").agg(n="count(*)")),
     "aggregate of an aggregate at once": at_once(

@@ -26,7 +26,7 @@ from penstock.operators.top.operator import Top
 from penstock.operators.union.operator import Union
 from penstock.operators.window.operator import Bucket
 from penstock.plan.plan import Node, Plan
-from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow
+from penstock.plan.window import CountWindow, LandmarkWindow, SessionWindow, TimeWindow
 
 _HAS = "FILTER (WHERE v IS NOT NULL)"
 #: Name → what a query says, and what it means in DuckDB.
@@ -88,12 +88,16 @@ def _answer(node: Node, names: dict[str, str], db: Any, rows: dict[str, list[dic
         case Bucket():
             return _windows(operator, below[0], db)
         case Aggregate():
-            by = ", ".join(operator.keys)
+            keys, table = operator.keys, below[0]
+            if isinstance(operator.window, SessionWindow):
+                keys = (operator.window.start, *keys)
+                table = _sessions(operator, below[0])
+            by = ", ".join(keys)
             named = [f"{_MEANING[a.text]} AS {a.name}" for a in operator.aggregations]
             group = f"GROUP BY {by}" if by else "HAVING count(*) > 0"
             if isinstance(operator.window, LandmarkWindow):  # Those of periods that have brought the group an event.
                 group += f" HAVING max({operator.window.on}) >= {operator.window.label} - {operator.window.every}"
-            return db.sql(f"SELECT {', '.join([*operator.keys, *named])} FROM {below[0]} {group}").to_arrow_table()
+            return db.sql(f"SELECT {', '.join([*keys, *named])} FROM {table} {group}").to_arrow_table()
         case Top():
             return _best(operator, below[0], db)
         case Distinct():
@@ -151,6 +155,26 @@ def _all_joined(join: MultiJoin, below: list[str], db: Any) -> pa.Table:
     return db.sql(f"SELECT {', '.join(columns)} FROM {tables} WHERE {' AND '.join(on)}").to_arrow_table()
 
 
+def _sessions(operator: Aggregate, below: str) -> str:
+    """Each event with the last one before it, and the first one behind it, of its keys that nothing is near to."""
+    window = operator.window
+    assert isinstance(window, SessionWindow)
+    on, gap = window.on, window.gap
+
+    def same(a: str, b: str) -> str:
+        return "".join(f" AND {a}.{k} IS NOT DISTINCT FROM {b}.{k}" for k in operator.without_label)
+
+    def alone(side: str) -> str:
+        near = f"SELECT 1 FROM {below} o WHERE {side.format('b', 'o')} BETWEEN 1 AND {gap}{same('o', 'b')}"
+        return f"(SELECT * FROM {below} b WHERE NOT EXISTS ({near}))"
+
+    first, last = alone(f"{{0}}.{on} - {{1}}.{on}"), alone(f"{{1}}.{on} - {{0}}.{on}")
+    return f"""(SELECT e.* EXCLUDE (window_end),
+        (SELECT CAST(max(f.{on}) AS BIGINT) FROM {first} f WHERE f.{on} <= e.{on}{same("f", "e")}) AS window_start,
+        (SELECT CAST(min(l.{on}) AS BIGINT) + {gap} FROM {last} l WHERE l.{on} >= e.{on}{same("l", "e")}) AS window_end
+        FROM {below} e WHERE e.{on} IS NOT NULL)"""
+
+
 def _windows(operator: Bucket, below: str, db: Any) -> pa.Table:
     window, on = operator.window, operator.window.on
     match window:
@@ -165,6 +189,8 @@ def _windows(operator: Bucket, below: str, db: Any) -> pa.Table:
             last = 1 if high is None else max(1, (high - window.origin) // window.every + 2)
             starts = f"SELECT {window.origin} + i * {window.every} AS __w FROM range(1, {last}) t(i)"
             inside = f"{on} >= {window.origin} AND {on} < __w"
+        case SessionWindow():  # Its aggregate has them.
+            return db.sql(f"SELECT *, NULL AS {window.label} FROM {below}").to_arrow_table()
         case _:
             raise AssertionError(f"{window} has no batch answer")
     return db.sql(f"SELECT e.*, __w AS {window.label} FROM {below} e JOIN ({starts}) ON {inside}").to_arrow_table()

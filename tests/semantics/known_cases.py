@@ -73,6 +73,7 @@ CASES = {
     "gaps": Case("s.window(3, slide=7, origin=-5).agg(n='count(*)', some='any_value(k)')", (ORDERLY,)),
     "by count": Case("s.window(rows=3, slide_rows=2).group_by('k').agg(n='count(*)', ids='sum(id)')", (MIXED,)),
     "landmark": Case("s.window(landmark=10).group_by('k').agg(n='count(*)', total='sum(v)')", (ORDERLY,)),
+    "sessions": Case("s.window(session=4).group_by('k').agg(n='count(*)', total='sum(v)')", (ORDERLY,)),
     "union": Case("s.union(t).window(5).group_by('k').agg(n='count(*)', total='sum(v)')", (ORDERLY, OTHER)),
     "with itself": Case("s.union(s, s).window(5).group_by('k').agg(n='count(*)', total='sum(v)')", (ORDERLY,)),
     "aggregate over aggregate": Case(

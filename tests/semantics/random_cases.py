@@ -115,6 +115,8 @@ def queries(draw: st.DrawFn, grain: int, two: bool) -> str:
     by = f".group_by({', '.join(map(repr, keys))})" if keys else ""
     if ending == 1:
         return f"{text}{by}.agg({draw(aggregates())})"
+    if ending == 2 and draw(st.booleans()):
+        return f"{text}{draw(sessions(grain))}{by}.agg({draw(aggregates())})"
     if ending == 2:
         window = f".window(landmark={draw(st.integers(3, 12)) * grain}, origin={draw(st.integers(-7, 7)) * grain})"
         return f"{text}{window}{by}.agg({draw(aggregates())})"
@@ -141,6 +143,12 @@ def windows(draw: st.DrawFn, grain: int) -> str:
     rest = f", granularity={grain}" if grain > 1 else ""
     slides = draw(st.sampled_from(("", f", slide={slide}")))
     return f".window({size}{slides}, origin={origin}{rest})"
+
+
+@st.composite
+def sessions(draw: st.DrawFn, grain: int = 1) -> str:
+    rest = f", granularity={grain}" if grain > 1 and draw(st.booleans()) else ""
+    return f".window(session={draw(st.integers(1, 6)) * grain}{rest})"
 
 
 def aggregates() -> st.SearchStrategy[str]:

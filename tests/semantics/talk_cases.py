@@ -89,6 +89,10 @@ def by_landmark(r: Random, below: str = "s") -> str:
     return _aggregate(r, below, ".window(landmark=3)")
 
 
+def by_session(r: Random, below: str = "s") -> str:
+    return _aggregate(r, below, f".window(session={r.randint(1, 4)})")
+
+
 def _aggregate(r: Random, below: str, window: str) -> str:
     by = r.choice((".group_by('k')", ".group_by('k', 'n')", ".group_by('n')", ""))
     x, y = r.choice(AGGREGATES)
@@ -134,7 +138,7 @@ def plan(r: Random) -> str:
     """Several operators on top of each other."""
     below = r.choice(("s", "s.union(t)", "s.distinct()", "s.order_by('id')", "s.map(twice, keeps=['k'])"))
     if r.random() < 0.4:
-        return r.choice((by_time, by_time, by_rows, by_landmark))(r, below)
+        return r.choice((by_time, by_time, by_rows, by_landmark, by_session))(r, below)
     text = join(r.choice(HOW), below)(r) if "t)" not in below else f"{below}{window(r)}"
     behind = ".order_by('id')", ".distinct()", ".group_by('k').agg(x='count(*)', y='max(n)')", ".select('k', m='n')"
     return f"{text}{r.choice(behind)}"
@@ -158,6 +162,7 @@ QUERIES: dict[str, Callable[[Random], str]] = {
     "aggregate by time": by_time,
     "aggregate by rows": by_rows,
     "aggregate from landmarks": by_landmark,
+    "aggregate of sessions": by_session,
     "count": of_values("count(*)", "count(v)", "count(distinct n)"),
     "max": of_values("max(n)", "max(v)", "sum(n)"),
     "min": of_values("min(n)", "min(v)"),

@@ -19,7 +19,7 @@ from backend import Outcome, assert_grammatical, difference, on_kernels, on_refe
 from case import FUNCTIONS, SCHEMA, Case, Cut, Feed
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from random_cases import aggregates, cuts, feeds_named, windows
+from random_cases import aggregates, cuts, feeds_named, sessions, windows
 
 import penstock as ps
 from penstock.analysis.speculate import speculate
@@ -61,7 +61,7 @@ def chains(draw: st.DrawFn, max_rows: int = 14) -> Case:
     two, many = draw(st.booleans()), draw(st.booleans())
     text = "s" + draw(st.sampled_from(STEPS))
     text = f"{text}.union(t)" if two else text
-    text += draw(st.sampled_from(("", draw(windows(1)))))
+    text += draw(st.sampled_from(("", draw(windows(1)), draw(sessions()))))
     if draw(st.integers(0, 3)) == 0:
         text += f".group_by('k').agg({draw(aggregates())})"
     else:

@@ -16,7 +16,7 @@ from penstock.plan.operator import Operator
 from penstock.plan.policy import Extent
 from penstock.plan.table import Table
 from penstock.plan.weight import is_weighted
-from penstock.plan.window import CountWindow, LandmarkWindow
+from penstock.plan.window import GatheredWindow
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Built:
             )
         if (
             isinstance(below, Bucket)
-            and isinstance(below.window, CountWindow | LandmarkWindow)
+            and isinstance(below.window, GatheredWindow)
             and below.window.label in operator.schema
             and not isinstance(operator, Aggregate)
         ):

@@ -207,16 +207,23 @@ class StreamBuilder(Declaring, Sparing, Applying):
         rows: int | None = None,
         slide_rows: int | None = None,
         landmark: Extent | None = None,
+        session: Extent | None = None,
     ) -> Self:
         """Gather events into windows.
 
         `window("2 min")` tumbles, `window("2 min", slide="20 s")` slides, a slide longer than the size leaves gaps;
-        `window(rows=100)` counts events per group; `window(landmark="1 h")` grows from the origin, one result a period.
+        `window(rows=100)` counts events per group; `window(landmark="1 h")` grows from the origin, one result a period;
+        `window(session="10 min")` lasts as long as events of a group come no more than that after each other.
         """
-        given = [x is not None for x in (size, rows, landmark)]
+        given = [x is not None for x in (size, rows, landmark, session)]
         if sum(given) != 1:
             raise UserError(
-                "window() takes exactly one of a size, rows= and landmark=", hint="for example window('10 s')"
+                "window() takes exactly one of a size, rows=, landmark= and session=", hint="for example window('10 s')"
+            )
+        if session is not None and (slide is not None or slide_rows is not None or origin != 0):
+            raise UserError(
+                f"window(session={session!r}) begins and ends with its events: it has neither a slide nor an origin",
+                hint=f"window(session={session!r})",
             )
         window: Window
         if isinstance(size, Window):
@@ -225,6 +232,8 @@ class StreamBuilder(Declaring, Sparing, Applying):
             window = Window.count(rows, slide_rows)
         elif landmark is not None:
             window = Window.landmark(landmark, on=on, origin=origin, granularity=granularity)
+        elif session is not None:
+            window = Window.session(session, on=on, granularity=granularity)
         else:
             assert size is not None
             window = Window.sliding(

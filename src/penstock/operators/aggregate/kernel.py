@@ -232,8 +232,8 @@ class AggregateKernel:
         expanded = f"SELECT {bucket.number_sql(window, pane_tick)} AS __number{columns} FROM ({panes})"
         return self.merging(expanded, ("__number", *self.keys), packed=packed)
 
-    def _grouped(self, rows: str, number: str | None) -> str:
-        """Group the rows of `rows` by window or pane number and keys."""
+    def _grouped(self, rows: str, number: str | None, beside: Sequence[str] = ()) -> str:
+        """Group the rows of `rows` by window or pane number and keys; `beside` are further aggregates."""
         for depth in zip(*(exact_sum.layers(p.column, p.partial_sql) for p in self.parts.partials if p.is_float_sum)):
             rows = f"SELECT *, {', '.join(f'{sql} AS {column}' for column, sql in depth)} FROM ({rows})"
         aggregates = []
@@ -245,7 +245,7 @@ class AggregateKernel:
                 aggregates.append(f"{p.partial_sql} AS {quote(p.column)}")
         group = [*([f"{number}"] if number is not None else []), *(quote(k) for k in self.keys)]
         named = [f"{number} AS __number"] if number is not None else []
-        selected = ", ".join([*named, *(quote(k) for k in self.keys), *aggregates])
+        selected = ", ".join([*named, *(quote(k) for k in self.keys), *aggregates, *beside])
         # Without groups SQL answers one row even for no events, but no events are no group.
         by = f"GROUP BY {', '.join(str(i + 1) for i in range(len(group)))}" if group else "HAVING count(*) > 0"
         return f"SELECT {selected or 'count(*)'} FROM ({rows}) {by}"
@@ -341,8 +341,11 @@ class AggregateKernel:
     def _state_columns(self) -> tuple[str, ...]:
         return tuple(self.partial_schema.names[len(self._group_fields) :])
 
-    def merging(self, rows: str, by: Sequence[str], *, packed: bool = True) -> str:
-        """One row per group from partial rows; unless they are packed, their sums of doubles are bins."""
+    def merging(self, rows: str, by: Sequence[str], *, packed: bool = True, beside: Sequence[str] = ()) -> str:
+        """One row per group from partial rows; unless they are packed, their sums of doubles are bins.
+
+        `beside` are further aggregates.
+        """
         sums = [p for p in self.parts.partials if p.is_float_sum] if packed else []
         for depth in zip(*(exact_sum.merge_layers(p.column) for p in sums)):
             rows = f"SELECT *, {', '.join(f'{sql} AS {column}' for column, sql in depth)} FROM ({rows})"
@@ -355,7 +358,7 @@ class AggregateKernel:
             else:
                 merges.append(f"{p.merge_sql} AS {quote(p.column)}")
         group = f"GROUP BY {', '.join(quote(g) for g in by)}" if by else "HAVING count(*) > 0"
-        return f"SELECT {', '.join([*(quote(g) for g in by), *merges])} FROM ({rows}) {group}"
+        return f"SELECT {', '.join([*(quote(g) for g in by), *merges, *beside])} FROM ({rows}) {group}"
 
     def partial_table(self, table: pa.Table) -> pa.Table:
         """Rows as state has them: sums of doubles packed and their lists short."""

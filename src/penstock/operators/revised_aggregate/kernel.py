@@ -38,6 +38,8 @@ class RevisingKernel(GroupKernel):
 
     def __init__(self, groups: AggregateKernel, spread: tuple[str, ...]) -> None:
         super().__init__(groups, spread)
+        #: By these attributes the groups are looked up that an epoch touches.
+        self.by = groups.grouping
         self.told_schema = pa.schema([*self.output_schema.arrow, (WEIGHT, pa.int64())])
 
     @abstractmethod
@@ -60,7 +62,7 @@ class RevisingKernel(GroupKernel):
         if fresh[0] is not None and fresh[0].num_rows:
             changes, now = self._revised(fresh[0], pieces)
         if release:
-            over = Complete(release, self.output_schema, self.groups.grouping, self.closing)
+            over = Complete(release, self.output_schema, self.by, self.closing)
             for piece in pieces:
                 if (found := over.find(piece)) is not None:
                     piece.kill(found)
@@ -86,7 +88,7 @@ class RevisingKernel(GroupKernel):
 
     def _taken(self, arrived: pa.Table, pieces: Sequence[Piece]) -> Iterator[pa.Table]:
         """What state knows of the groups that arrived, and does not any more."""
-        keys = self.groups.grouping
+        keys = self.by
         hashes = self._hashes(arrived)
         wanted = distinct(np.sort(hashes))
         for piece in pieces:
@@ -101,7 +103,7 @@ class RevisingKernel(GroupKernel):
 
     def _others(self, rows: pa.Table, arrived: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Stored rows of another group that has the same hash by chance."""
-        keys = self.groups.grouping
+        keys = self.by
         mine, theirs = self._hashes(rows), self._hashes(arrived)
         first = order_of(theirs)
         at = first[np.searchsorted(theirs[first], mine)]
@@ -115,9 +117,7 @@ class RevisingKernel(GroupKernel):
         return other
 
     def _hashes(self, rows: pa.Table) -> Hashes:
-        if not self.groups.grouping:
-            return np.zeros(rows.num_rows, dtype=np.uint64)
-        return hash_keys(rows, self.groups.grouping)
+        return hash_keys(rows, self.by) if self.by else np.zeros(rows.num_rows, dtype=np.uint64)
 
     @property
     def _time(self) -> str | None:

@@ -9,7 +9,7 @@ from penstock.contract.flow import Flow, Tags, Verdict, behind, goes_on, least
 from penstock.contract.rates import DAY, Delay, Rates
 from penstock.operators.window.operator import Bucket
 from penstock.plan.domain import domains_behind
-from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow, Window
+from penstock.plan.window import CountWindow, LandmarkWindow, SessionWindow, TimeWindow, Window
 
 #: From so many windows for each event on, a check says how many there are.
 _MANY = 100
@@ -45,7 +45,8 @@ def labelled_rates(operator: Bucket, below: Rates) -> Rates:
     window = operator.window
     finite = domains_behind(operator, [below.finite])
     if not isinstance(window, TimeWindow):
-        terms = _labelled(below, window, window.every) if isinstance(window, LandmarkWindow) else below.terms
+        length = {LandmarkWindow: "every", SessionWindow: "gap"}.get(type(window))
+        terms = below.terms if length is None else _labelled(below, window, getattr(window, length))
         return replace(below, schema=operator.schema, terms=terms, finite=finite, unique=frozenset())
     fan = math.ceil(window.size / window.slide)
     return replace(
@@ -59,7 +60,7 @@ def labelled_rates(operator: Bucket, below: Rates) -> Rates:
     )
 
 
-def _labelled(pace: Rates, window: TimeWindow | LandmarkWindow, length: int) -> dict[Tags, Delay]:
+def _labelled(pace: Rates, window: Window, length: int) -> dict[Tags, Delay]:
     """The terms, and those of labels: the length of a window after time itself."""
     ticks = length * clock_ticks(window)
     terms = dict(pace.terms)
@@ -70,13 +71,15 @@ def _labelled(pace: Rates, window: TimeWindow | LandmarkWindow, length: int) -> 
     return terms
 
 
-def clock_ticks(window: TimeWindow | LandmarkWindow) -> int:
+def clock_ticks(window: Window) -> int:
     """Ticks of the clock in a tick of the window: on a date it counts days."""
-    return DAY if window.unit == "day" else 1
+    return DAY if getattr(window, "unit", None) == "day" else 1
 
 
 def total_in_windows(operator: Bucket, below: int | None) -> int | None:
     """Each event once for each of its windows; from a landmark on there is no end of windows."""
+    if isinstance(operator.window, SessionWindow):
+        return below
     window = operator.window
     if below is None or not isinstance(window, TimeWindow):
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from penstock.errors import UserError
 from penstock.kernels.duck import OFF_GRID, quote
-from penstock.plan.window import CountWindow, LandmarkWindow, TimeWindow, Window
+from penstock.plan.window import CountWindow, LandmarkWindow, SessionWindow, TimeWindow, Window
 from penstock.sql.fallible import Fallible
 
 _EPOCH_DATE = "DATE '1970-01-01'"
@@ -36,7 +36,7 @@ def bucket_sql(input_sql: str, window: Window) -> str:
     return f"{labelled} FROM ({numbers} WHERE {member_sql(window, tick)})"
 
 
-def tick_sql(window: TimeWindow | LandmarkWindow) -> str:
+def tick_sql(window: TimeWindow | LandmarkWindow | SessionWindow) -> str:
     """The tick of an event's time. One that lies off the declared grid is an error.
 
     Punctuation is translated on the word that there is none: such an event could come after its window was closed.
@@ -59,9 +59,11 @@ def tried(window: Window) -> tuple[Fallible, ...]:
     """What may fail when an event is put into its windows: a time off the grid, or too near the end of all time."""
     if isinstance(window, CountWindow):
         return ()
-    assert isinstance(window, TimeWindow | LandmarkWindow)
+    assert isinstance(window, TimeWindow | LandmarkWindow | SessionWindow)
     tick = tick_sql(window)
     text = f"the window of '{window.on}'"
+    if isinstance(window, SessionWindow):
+        return (Fallible(text, moment_sql(window, f"({tick} + {window.gap})")),)
     if isinstance(window, LandmarkWindow):
         return (Fallible(text, label_sql(window, f"(({tick} - {window.origin}) // {window.every} + 1)")),)
     shifts = {0, window.size} if window.size > window.slide else {0}
@@ -77,8 +79,10 @@ def members_sql(input_sql: str, window: Window) -> str:
     """
     if isinstance(window, CountWindow):
         return input_sql
-    assert isinstance(window, TimeWindow | LandmarkWindow)
+    assert isinstance(window, TimeWindow | LandmarkWindow | SessionWindow)
     tick = tick_sql(window)
+    if isinstance(window, SessionWindow):
+        return f"SELECT * FROM ({input_sql}) WHERE {tick} IS NOT NULL"
     inside = f"({tick} - {window.origin}) >= 0" if isinstance(window, LandmarkWindow) else member_sql(window, tick)
     return f"SELECT * FROM ({input_sql}) WHERE {inside}"
 
@@ -123,7 +127,11 @@ def label_sql(window: Window, number: str) -> str:
         return f"{number} * {window.slide}"
     assert isinstance(window, TimeWindow | LandmarkWindow)
     step = window.every if isinstance(window, LandmarkWindow) else window.slide
-    tick = f"({window.origin} + {number} * {step})"
+    return moment_sql(window, f"({window.origin} + {number} * {step})")
+
+
+def moment_sql(window: TimeWindow | LandmarkWindow | SessionWindow, tick: str) -> str:
+    """The value of a tick."""
     if window.unit == "us":
         return f"make_timestamp({tick})"
     return f"({_EPOCH_DATE} + CAST({tick} AS INTEGER))" if window.unit == "day" else f"CAST({tick} AS BIGINT)"

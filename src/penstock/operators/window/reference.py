@@ -15,7 +15,7 @@ from penstock.operators.window import operator
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range, Restriction, at_most, between, values_of
 from penstock.plan.operator import Operator
-from penstock.plan.window import LandmarkWindow, TimeWindow
+from penstock.plan.window import LandmarkWindow, SessionWindow, TimeWindow
 from penstock.reference.grid import grid_of
 from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
@@ -58,11 +58,15 @@ class BucketReference:
             for others in self._overlaps(pattern):
                 # What holds for all events with such values, whatever their time.
                 times = [p[self.on] for p in self.given if _beside(p, self.on).contains(others)]
-                for complete in complete_windows(self.window, times, self.times):
+                for complete in self.complete(times):
                     labels = to_labels(complete, self.label_type)
                     beside = {a: others[a] for a in others.restricted}
                     found.append(Pattern.by_name(self.declared.schema, {self.window.label: labels, **beside}))
         return [*map(Assertion, widest(found)), Assertion(Pattern.by_name(self.declared.schema, restrictions))]
+
+    def complete(self, times: Sequence[Restriction]) -> Iterable[Range]:
+        """The labels, as ticks, of the windows all of whose possible events match one of the restrictions."""
+        return complete_windows(self.window, times, self.times)
 
     def _overlaps(self, pattern: Pattern) -> list[Pattern]:
         """What a punctuation has in common with any of the others, the time left aside."""
@@ -109,7 +113,7 @@ class Times:
         return range(begin + (self.first - begin) % self.step, end, self.step)
 
 
-def possible_times(window: TimeWindow | LandmarkWindow, below: Operator) -> Times:
+def possible_times(window: TimeWindow | LandmarkWindow | SessionWindow, below: Operator) -> Times:
     """What is declared of the window's attribute, or follows from its being a label of other windows."""
     assert window.on is not None
     step, first = grid_of(below, window.on)

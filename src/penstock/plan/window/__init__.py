@@ -9,10 +9,14 @@ from penstock.plan.window.base import Window
 from penstock.plan.window.count_window import CountWindow
 from penstock.plan.window.extent import OVERLAPPING, Extent
 from penstock.plan.window.landmark_window import LandmarkWindow
+from penstock.plan.window.session_window import SessionWindow
 from penstock.plan.window.ticks import Ticks, Unit, from_tick, to_tick
 from penstock.plan.window.time_window import TimeWindow
 
 __all__ = [
-    "OVERLAPPING", "CountWindow", "Extent", "LandmarkWindow", "Ticks", "TimeWindow", "Unit", "Window", "from_tick",
-    "to_tick",
+    "OVERLAPPING", "CountWindow", "Extent", "GatheredWindow", "LandmarkWindow", "SessionWindow", "Ticks", "TimeWindow",
+    "Unit", "Window", "from_tick", "to_tick",
 ]  # fmt: skip
+
+#: Windows that only their aggregate can tell: an event's windows depend on the events around it, or are endless.
+GatheredWindow = CountWindow | LandmarkWindow | SessionWindow

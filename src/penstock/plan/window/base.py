@@ -16,6 +16,7 @@ from penstock.plan.window.extent import Extent
 if TYPE_CHECKING:
     from penstock.plan.window.count_window import CountWindow
     from penstock.plan.window.landmark_window import LandmarkWindow
+    from penstock.plan.window.session_window import SessionWindow
     from penstock.plan.window.time_window import TimeWindow
 
 
@@ -79,6 +80,17 @@ class Window(ABC):
 
         return count_window(size, slide)
 
+    @staticmethod
+    def session(gap: Extent, *, on: str | None = None, granularity: Extent = 1) -> SessionWindow:
+        """Windows that last as long as no two successive events of a group are more than `gap` apart.
+
+        >>> Window.session("10 min", on="ts")
+        Window.session('10 min', on='ts')
+        """
+        from penstock.plan.window.session_window import session_window
+
+        return session_window(gap, on, granularity)
+
     @property
     def label(self) -> str:
         """The name of the attribute that holds the label."""
@@ -111,8 +123,9 @@ class Window(ABC):
         of gaps between windows, the pieces have those that they touch.
         """
 
-    def _check_label(self, schema: Schema) -> None:
-        if schema.resolve(self.label) is not None:
+    def _check_label(self, schema: Schema, label: str | None = None) -> None:
+        name = label or self.label
+        if schema.resolve(name) is not None:
             raise UserError(
-                f"{self!r}: the stream already has an attribute '{self.label}'", hint="rename it before the window"
+                f"{self!r}: the stream already has an attribute '{name}'", hint="rename it before the window"
             )

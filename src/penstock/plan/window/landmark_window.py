@@ -47,10 +47,10 @@ class LandmarkWindow(Window):
 
     def resolve(self, schema: Schema) -> LandmarkWindow:
         self._check_label(schema)
-        return on_attribute(self, schema, ("every",))
+        return on_attribute(self, schema, ("every", "origin"))
 
     def label_type(self, schema: Schema) -> pa.DataType:
-        return LABEL_TYPES[on_attribute(self, schema, ("every",)).unit]
+        return LABEL_TYPES[on_attribute(self, schema, ("every", "origin")).unit]
 
     def closed_by(self, *times: Restriction, of: pa.DataType | None = None) -> tuple[Restriction, ...]:
         if ANY in times:

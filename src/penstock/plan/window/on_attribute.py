@@ -15,9 +15,10 @@ from penstock.plan.window.ticks import Unit, from_tick
 
 if TYPE_CHECKING:
     from penstock.plan.window.landmark_window import LandmarkWindow
+    from penstock.plan.window.session_window import SessionWindow
     from penstock.plan.window.time_window import TimeWindow
 
-_W = TypeVar("_W", "TimeWindow", "LandmarkWindow")
+_W = TypeVar("_W", "TimeWindow", "LandmarkWindow", "SessionWindow")
 _DAY = 86_400_000_000
 
 
@@ -37,7 +38,7 @@ def on_attribute(window: _W, schema: Schema, lengths: tuple[str, ...]) -> _W:
     elif pa.types.is_date(kind):
         if window.unit != "us":
             return replace(window, on=on, unit="day")
-        parts: dict[str, int] = {name: getattr(window, name) for name in (*lengths, "origin")}
+        parts: dict[str, int] = {name: getattr(window, name) for name in lengths}
         grain = max(window.granularity, _DAY) if window.granularity == 1 else window.granularity
         if not any(ticks % _DAY for ticks in (*parts.values(), grain)):
             days = {name: ticks // _DAY for name, ticks in parts.items()}
@@ -60,7 +61,7 @@ def onto_grid(window: _W, step: int, phase: int) -> _W:
 LABEL_TYPES: dict[Unit, pa.DataType] = {"us": pa.timestamp("us"), "day": pa.date32(), "unit": pa.int64()}
 
 
-def shown(window: TimeWindow | LandmarkWindow, kind: str, lengths: list[int]) -> str:
+def shown(window: TimeWindow | LandmarkWindow | SessionWindow, kind: str, lengths: list[int]) -> str:
     def length(ticks: int) -> str:
         return {"us": repr(format_duration(ticks)), "day": f"'{ticks} day'", "unit": str(ticks)}[window.unit]
 

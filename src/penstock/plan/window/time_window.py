@@ -73,10 +73,10 @@ class TimeWindow(Window):
 
     def resolve(self, schema: Schema) -> TimeWindow:
         self._check_label(schema)
-        return on_attribute(self, schema, ("size", "slide"))
+        return on_attribute(self, schema, ("size", "slide", "origin"))
 
     def label_type(self, schema: Schema) -> pa.DataType:
-        return LABEL_TYPES[on_attribute(self, schema, ("size", "slide")).unit]
+        return LABEL_TYPES[on_attribute(self, schema, ("size", "slide", "origin")).unit]
 
     def closed_by(self, *times: Restriction, of: pa.DataType | None = None) -> tuple[Restriction, ...]:
         """
