@@ -18,6 +18,7 @@ from sqlglot import exp
 from penstock.errors import UserError
 from penstock.pattern.schema import Attribute, Schema
 from penstock.pattern.types import type_text
+from penstock.plan.weight import without_weight
 from penstock.plan.window import Window
 from penstock.reference.failure import FAILURES, Note
 from penstock.reference.item import Event
@@ -61,6 +62,14 @@ class Grouping(Protocol):
     def aggregations(self) -> tuple[Aggregation, ...]: ...
     @property
     def schema(self) -> Schema: ...
+
+
+class Unweighted:
+    """An aggregate whose results can be taken back, without the weight of its results."""
+
+    def __init__(self, declared: Grouping) -> None:
+        self.window, self.aggregations = declared.window, declared.aggregations
+        self.schema = without_weight(declared.schema)
 
 
 def group_key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.plan.weight import WEIGHT
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
-from penstock.reference.grouping import Group, check_arguments, group_key, results
+from penstock.reference.grouping import Group, Unweighted, check_arguments, group_key, results
 from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.promises import Promises
 
@@ -53,7 +53,7 @@ class RevisedAggregateReference:
         if not group.rows:
             return []
         key = dict(zip(self.declared.keys, group.key, strict=True))
-        plain = _Plain(self.declared)
+        plain = Unweighted(self.declared)
         return [e.row for e in results(plain, key, group.rows, self.schema, note)]
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
@@ -71,13 +71,3 @@ class RevisedAggregateReference:
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]
-
-
-class _Plain:
-    """The aggregate without the weight of its results."""
-
-    def __init__(self, declared: operator.RevisedAggregate) -> None:
-        from penstock.plan.weight import without_weight
-
-        self.window, self.aggregations = declared.window, declared.aggregations
-        self.schema = without_weight(declared.schema)

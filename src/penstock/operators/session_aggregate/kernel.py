@@ -64,6 +64,7 @@ class SessionGroups(AggregateKernel):
         return Schema(tuple(Attribute(n, t) for n, t in fields), times)
 
     def partial_sql(self, input_sql: str) -> str:
+        """A row for each stretch: what `merge` makes of them is for whoever has all of a key."""
         window = self.session
         tick = tick_sql(window)
         stretches = self._grouped(
@@ -72,7 +73,7 @@ class SessionGroups(AggregateKernel):
         start, end = moment_sql(window, "__first"), moment_sql(window, f"(__last + {window.gap})")
         columns = "".join(f", {quote(c)}" for c in (*self.keys, *self._state_columns))
         named = f"SELECT {start} AS {quote(window.start)}, {end} AS {quote(window.label)}{columns}"
-        return self._islands(f"{named} FROM ({stretches}) WHERE __number IS NOT NULL")
+        return f"{named} FROM ({stretches}) WHERE __number IS NOT NULL"
 
     def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
         """One row per session from the partial rows of many tables."""

@@ -12,10 +12,10 @@ from penstock.operators.window.operator import Bucket
 from penstock.operators.window.reference import BucketReference, possible_times, stretches
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range, Restriction
-from penstock.plan.weight import WEIGHT, without_weight
+from penstock.plan.weight import WEIGHT
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
-from penstock.reference.grouping import Group, check_arguments, group_key, results
+from penstock.reference.grouping import Group, Unweighted, check_arguments, group_key, results
 from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
 from penstock.reference.promises import Promises
@@ -98,7 +98,7 @@ class SessionAggregateReference:
             yield {**moments, **dict(zip(self.declared.without_label, group.key, strict=True))}, inside
 
     def _results(self, key: dict[str, Any], rows: list[Any], note: Note) -> list[Event]:
-        return results(_Plain(self.declared), key, rows, self.schema, note)
+        return results(Unweighted(self.declared), key, rows, self.schema, note)
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         out: list[Item] = []
@@ -126,11 +126,3 @@ class SessionAggregateReference:
 
     def state(self) -> list[Any]:
         return [group.copy() for group in self.groups.values()]
-
-
-class _Plain:
-    """The aggregate without the weight of its results."""
-
-    def __init__(self, declared: operator.SessionAggregate) -> None:
-        self.window, self.aggregations = declared.window, declared.aggregations
-        self.schema = without_weight(declared.schema)
