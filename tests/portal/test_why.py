@@ -56,6 +56,11 @@ def test_windows_wait_for_their_end(sensor: ps.Stream, tmp_path: Path) -> None:
     assert found == {"aggregate-1": "sensor, ts < '2026-01-01 10:05:00'"}
 
 
+def test_sessions_wait_until_nothing_comes_at_their_end(sensor: ps.Stream, tmp_path: Path) -> None:
+    found = _waits(sensor.window(session="1 min").group_by("segment").agg(n="count(*)"), tmp_path)
+    assert found == {"aggregate-1": "sensor, ts ≤ '2026-01-01 10:02:30'"}
+
+
 def test_groups_wait_for_their_key(sensor: ps.Stream, tmp_path: Path) -> None:
     found = _waits(sensor.group_by("segment").agg(n="count(*)"), tmp_path)
     assert found == {"aggregate-1": "sensor, segment 7 and 1 more"}

@@ -9,6 +9,7 @@ moment an event is spoken of by the punctuation that releases it, K how many key
     groups by ended keys        K, A(λ)                                                     the first event: λ
     count window of s, every d  K · (⌈s / d⌉ + 1)                                           at once
     landmark every d            K · (⌊λ / d⌋ + 3)                                           the window's end: λ
+    sessions, gap of s          K · (⌊λ / s⌋ + 3), A(s + λ)                                 the session's end: λ
     distinct                    A(λ), K of all attributes                                   at once
     order_by                    A(λ); with slack n, n + 1                                   the event: λ
     impute                      an epoch, if none brings more than the budget               its turn

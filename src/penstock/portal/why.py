@@ -65,7 +65,8 @@ def _groups(plan: Mapping[str, Any], operator: str, keeps: Mapping[str, Any], ro
     source = origin(plan, plan[operator]["inputs"][0])
     label, on, size = keeps.get("label"), keeps.get("on"), keeps.get("size")
     if label is not None and label in rows.column_names and size is not None:
-        return f"{source}, {on} < {_text(from_tick(_least(rows[label]) + size, rows[label].type))}"
+        until = "≤" if keeps.get("through") else "<"
+        return f"{source}, {on} {until} {_text(from_tick(_least(rows[label]) + size, rows[label].type))}"
     names = [k for k in keeps["keys"] if k in rows.column_names]
     return f"{source}, {_keys(rows, names, names)}" if names else f"the end of {source}"
 

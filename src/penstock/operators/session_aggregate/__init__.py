@@ -52,8 +52,8 @@ class SessionAggregateSpec(GroupsSpec[SessionAggregate]):
         return replace(operator, inputs=tuple(inputs), schema=with_weight(operator.schema), corrected=True)
 
     def held(self, operator: SessionAggregate) -> dict[str, Any] | None:
-        """A session is over when time is past its end: a tick further."""
-        return {**(super().held(operator) or {}), "size": 1}
+        """A session is over when nothing more comes up to its end, nor at it."""
+        return {**(super().held(operator) or {}), "size": 0, "through": True}
 
     def behaviour(self, operator: SessionAggregate, heard: bool) -> Behaviour:
         from penstock.operators.aggregate.punctuation import ClosingBehaviour

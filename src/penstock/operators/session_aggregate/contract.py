@@ -46,9 +46,10 @@ def bound_sessions(operator: SessionAggregate, below: Rates, measured: Measureme
     term = soonest(below.on(operator.keys))
     if term is None or term.ticks is None:
         return Bound(None, None, None, None, lacks=() if term is None else (term.lacks,)), behind
-    many = term.ticks // (window.gap * clock_ticks(window)) + 2
+    gap = window.gap * clock_ticks(window)
+    many = term.ticks // gap + 2
     by_keys = times(groups.together, many)
     reason = why(groups.many, f"{many} sessions")
-    delay = 0 if operator.corrected else None
+    delay = 0 if operator.corrected else max(0, term.ticks - gap)
     by_rate = below.held(term.ticks, measured.epoch)
     return least(below, term, by_rate, by_keys, reason, groups.missing, groups.width, delay), behind
