@@ -184,7 +184,8 @@ class _Growing:
         on = self.pick(*(times * 4 or names), *names)
         if kind == 8:
             landmark = f"landmark=10, on={on!r}"
-            size = self.pick(landmark, landmark, landmark, "rows=2", "rows=3, slide_rows=1")
+            session = f"session=10, on={on!r}"
+            size = self.pick(landmark, landmark, session, session, "rows=2", "rows=3, slide_rows=1")
             return f".window({size}){ending}"
         return f".window({self.pick(*_WINDOWS)}, on={on!r}){ending}"
 

@@ -94,6 +94,8 @@ VERDICTS: list[tuple[str, StreamBuilder, str, str]] = [
     ("count window by key", TA.window(rows=10).group_by("trip").agg(**COUNT), "unbounded", "held back"),
     ("count window, key ends", KA.window(rows=10).group_by("trip").agg(**COUNT), "bounded", "complete"),
     ("landmark", TA.window(landmark="1 h").agg(**COUNT), "bounded", "complete"),
+    ("sessions", TA.window(session="1 h").group_by("trip").agg(**COUNT), "bounded", "complete"),
+    ("sessions without time", A.window(session="1 h").group_by("trip").agg(**COUNT), "unbounded", "held back"),
     ("landmark without time", A.window(landmark="1 h").agg(**COUNT), "unbounded", "held back"),
     (
         "landmark by key, which ends",

@@ -18,7 +18,7 @@ from penstock.kernels.duck import query, quote
 from penstock.kernels.fold import matching
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.aggregate.kernel import AggregateKernel
-from penstock.operators.distinct.kernel import Piece, by_hash, flags, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, by_hash, flags, pieces_of, span_of, tidied
 from penstock.operators.revised_aggregate.kernel import GrowingKernel
 from penstock.operators.top.kernel import Complete
 from penstock.operators.window.kernel import floor_sql, moment_sql, tick_sql
@@ -92,8 +92,9 @@ class SessionGroups(AggregateKernel):
         begins = f"SELECT *, CAST(coalesce({start} > {reached}, TRUE) AS INTEGER) AS __begins FROM ({rows})"
         # Rows that start together are of one session, whichever of them begins it.
         numbered = f"SELECT *, sum(__begins) OVER {over} RANGE UNBOUNDED PRECEDING) AS __island FROM ({begins})"
-        whole = f"min({start}) AS {start}, max({end}) AS {end}{keys}{self.merging()}"
-        return f"SELECT {whole} FROM ({numbered}) GROUP BY __island{keys}"
+        return self.merging(
+            numbered, ("__island", *self.keys), beside=(f"min({start}) AS {start}", f"max({end}) AS {end}")
+        )
 
 
 class CorrectedSessions(GrowingKernel):
@@ -143,7 +144,7 @@ class ClosedSessions(CorrectedSessions):
             mask = flags(matching(now, release))
             leaving.append(now.filter(pa.array(mask)))
             now = now.filter(pa.array(~mask))
-        pieces += self._pieces(now)
+        pieces += pieces_of(now, self._hashes(now), self.closing)
         dropped, marked, added, _ = tidied(pieces, 0, by_hash, lambda table: span_of(table, self.closing))
         output = self.groups.finalize(pa.concat_tables(leaving)) if leaving else self.nothing
         return Stepped(output, dropped, marked, added)
