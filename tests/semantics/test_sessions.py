@@ -189,6 +189,22 @@ def test_up_to_the_greatest_value_is_everything(by: str, over: str) -> None:
     assert len(expected) == (3 if "'k'" in by else 2) - (not last)
 
 
+@pytest.mark.parametrize(
+    ("kind", "first", "last", "gap"),
+    [
+        ("timestamp", at(0), datetime.max, "'5 s'"),
+        ("date", date(1970, 1, 1), date.max, "5"),
+        ("bigint", 0, 2**63 - 1, "5"),
+    ],
+)
+def test_what_would_last_beyond_all_time_is_a_dead_letter(kind: str, first: Any, last: Any, gap: str) -> None:
+    items = [{"ts": first, "id": 1}, {"ts": last, "id": 2}, {"ts": first, "id": 3}]
+    case = Case(f"s.window(session={gap}).agg(n='count(*)')", (feed(items, f"ts {kind}, id int", ".ends()"),))
+    for found in (on_reference(case), on_kernels(case, WHOLE), on_kernels(case, Cut(max_rows=1))):
+        assert [(r["window_start"], r["n"]) for r in found.rows] == [(first, 2)]
+        assert [why for _, why, _ in found.letters] == ["failed"]
+
+
 def test_times_on_a_grid_end_a_session_sooner() -> None:
     """After second 5 comes second 6, so none comes at the end of a session that ends in between."""
     items = [{"ts": at(0), "id": 1}, "[<= '1970-01-01 00:00:05', *]"]

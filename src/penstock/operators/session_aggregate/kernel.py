@@ -21,7 +21,7 @@ from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.distinct.kernel import Piece, by_hash, flags, pieces_of, span_of, tidied
 from penstock.operators.revised_aggregate.kernel import GrowingKernel
 from penstock.operators.top.kernel import Complete
-from penstock.operators.window.kernel import floor_sql, moment_sql, tick_sql
+from penstock.operators.window.kernel import end_sql, floor_sql, moment_sql, tick_sql
 from penstock.pattern.schema import Attribute, Schema
 from penstock.plan.window import SessionWindow
 
@@ -70,7 +70,7 @@ class SessionGroups(AggregateKernel):
         stretches = self._grouped(
             input_sql, floor_sql(tick, window.gap), (f"min({tick}) AS __first", f"max({tick}) AS __last")
         )
-        start, end = moment_sql(window, "__first"), moment_sql(window, f"(__last + {window.gap})")
+        start, end = moment_sql(window, "__first"), end_sql(window, "__last")
         columns = "".join(f", {quote(c)}" for c in (*self.keys, *self._state_columns))
         named = f"SELECT {start} AS {quote(window.start)}, {end} AS {quote(window.label)}{columns}"
         return f"{named} FROM ({stretches}) WHERE __number IS NOT NULL"

@@ -63,6 +63,12 @@ class SessionAggregateReference:
             return []
         if to_tick(moment) % self.window.granularity:
             raise FailingError(f"'{self.labels.on}' is off the grid of {self.window!r}")
+        try:
+            end = from_tick(to_tick(moment) + self.window.gap, self.label_type)
+        except OverflowError:
+            raise FailingError(f"the end of {self.window!r} lies behind the year 9999") from None
+        if isinstance(end, int) and end >= 2**63:
+            raise FailingError(f"the end of {self.window!r} is not a bigint")
         check_arguments(self.declared, event.row, self.schema)
         keys = self.declared.without_label
         group = self.groups.setdefault(group_key(event.row, keys), Group(tuple(event.row[k] for k in keys), []))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from penstock.errors import UserError
 from penstock.kernels.duck import OFF_GRID, quote
+from penstock.kernels.ticks import calendar
 from penstock.plan.window import CountWindow, LandmarkWindow, SessionWindow, TimeWindow, Window
+from penstock.plan.window.on_attribute import LABEL_TYPES
 from penstock.sql.fallible import Fallible
 
 _EPOCH_DATE = "DATE '1970-01-01'"
@@ -63,7 +65,7 @@ def tried(window: Window) -> tuple[Fallible, ...]:
     tick = tick_sql(window)
     text = f"the window of '{window.on}'"
     if isinstance(window, SessionWindow):
-        return (Fallible(text, moment_sql(window, f"({tick} + {window.gap})")),)
+        return (Fallible(text, end_sql(window, tick)),)
     if isinstance(window, LandmarkWindow):
         return (Fallible(text, label_sql(window, f"(({tick} - {window.origin}) // {window.every} + 1)")),)
     shifts = {0, window.size} if window.size > window.slide else {0}
@@ -135,6 +137,16 @@ def moment_sql(window: TimeWindow | LandmarkWindow | SessionWindow, tick: str) -
     if window.unit == "us":
         return f"make_timestamp({tick})"
     return f"({_EPOCH_DATE} + CAST({tick} AS INTEGER))" if window.unit == "day" else f"CAST({tick} AS BIGINT)"
+
+
+def end_sql(window: SessionWindow, tick: str) -> str:
+    """The end of a session whose last event has this tick. One beyond the calendar is an error."""
+    end = f"({tick} + {window.gap})"
+    if window.unit != "unit":
+        _, last = calendar(LABEL_TYPES[window.unit])
+        said = f"the end of {window!r} is out of range: it lies behind the year 9999".replace("'", "''")
+        end = f"CASE WHEN {end} > {last} THEN CAST(error('{said}') AS BIGINT) ELSE {end} END"
+    return moment_sql(window, f"({end})")
 
 
 def _origin(window: TimeWindow | CountWindow) -> int:
