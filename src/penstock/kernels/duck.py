@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import threading
-from collections.abc import Iterator
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -17,8 +21,19 @@ from penstock.sql.term import reason_of
 #: How the error begins that a kernel raises in SQL for a time off the declared grid.
 OFF_GRID = "time off the grid"
 
+#: Statements over tables of at most so many rows in all are kept prepared: planning one takes longer than computing it.
+#: Those over more are planned for what they are given.
+FEW = 1 << 17
+#: How many statements are kept.
+KEPT = 64
+# Of results of few rows, a copy is cheaper than the planning that avoids it.
+warnings.filterwarnings("ignore", "Arrow output on a DB-API result makes an extra copy")
+
 _lock = threading.RLock()
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}
+#: By process the statements that were asked before; None: once.
+_kept: dict[int, OrderedDict[Any, Prepared | None]] = {}
+_literally = 0
 
 
 def connection() -> duckdb.DuckDBPyConnection:
@@ -76,25 +91,93 @@ def query(sql: str, /, **tables: pa.Table | pa.RecordBatch) -> pa.Table:
     {'s': [Decimal('3')]}
     """
     with _lock:
-        db = connection()
         try:
-            for name, table in tables.items():
-                db.register(name, table)
-            relation = db.sql(sql)
-            wide = [i for i, t in enumerate(relation.types) if str(t) == "HUGEINT"]
-            if wide:
-                casts = (
-                    f'CAST("{quoted}" AS DECIMAL(38,0)) AS "{quoted}"' if i in wide else f'"{quoted}"'
-                    for i, quoted in enumerate(c.replace('"', '""') for c in relation.columns)
-                )
-                relation = relation.project(", ".join(casts))
-            answer: pa.Table = relation.to_arrow_table()
-            return answer
+            prepared = _prepared(sql, tables)
+            return _asked(sql, tables) if prepared is None else prepared.ask(tables)
         except duckdb.Error as error:
             raise translated(error) from error
+
+
+def _asked(sql: str, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> pa.Table:
+    db = connection()
+    try:
+        for name, table in tables.items():
+            db.register(name, table)
+        answer: pa.Table = db.sql(_narrowed(db, sql)).to_arrow_table()
+        return answer
+    finally:
+        for name in tables:
+            db.unregister(name)
+
+
+def _narrowed(db: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """The statement with 128-bit integers as decimals."""
+    relation = db.sql(sql)
+    if "HUGEINT" not in map(str, relation.types):
+        return sql
+    columns = [(quote(c), str(t)) for c, t in zip(relation.columns, relation.types, strict=True)]
+    casts = (f"CAST({c} AS DECIMAL(38,0)) AS {c}" if t == "HUGEINT" else c for c, t in columns)
+    return f"SELECT {', '.join(casts)} FROM ({sql})"
+
+
+class _Slot:
+    """Where a prepared statement finds its table: another one each time, of the same schema."""
+
+    def __init__(self, table: pa.Table | pa.RecordBatch) -> None:
+        self.schema, self.table = table.schema, table
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Prepared:
+    """A statement that has been planned once, on a connection of its own."""
+
+    def __init__(self, sql: str, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> None:
+        self.db = connection().cursor()
+        self.db.execute("SET TimeZone = 'UTC'")
+        self.slots = {name: _Slot(table) for name, table in tables.items()}
+        for name, slot in self.slots.items():
+            self.db.register(name, slot)
+        self.db.execute(f"PREPARE answer AS {_narrowed(self.db, sql)}")
+
+    def ask(self, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> pa.Table:
+        try:
+            for name, slot in self.slots.items():
+                slot.table = tables[name]
+            return self.db.execute("EXECUTE answer").to_arrow_table()
         finally:
-            for name in tables:
-                db.unregister(name)
+            for slot in self.slots.values():
+                slot.table = None
+
+
+def _prepared(sql: str, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> Prepared | None:
+    """The statement as it was prepared when it was asked for the second time, None for those that are not."""
+    if _literally or sum(t.num_rows for t in tables.values()) > FEW:
+        return None
+    kept = _kept.setdefault(os.getpid(), OrderedDict())
+    key = sql, tuple((name, table.schema) for name, table in tables.items())
+    if key not in kept:
+        kept[key] = None
+        if len(kept) > KEPT:
+            _, last = kept.popitem(last=False)
+            if last is not None:
+                last.db.close()
+        return None
+    kept.move_to_end(key)
+    if kept[key] is None:
+        kept[key] = Prepared(sql, tables)
+    return kept[key]
+
+
+@atexit.register
+def _close() -> None:
+    for prepared in _kept.pop(os.getpid(), {}).values():
+        if prepared is not None:
+            prepared.db.close()
 
 
 def translated(error: duckdb.Error) -> Exception:
@@ -123,12 +206,15 @@ def to_the_letter() -> Iterator[None]:
 
     Otherwise a part that fails would do so even where a condition, or TRY, is there to prevent it.
     """
+    global _literally
     with _lock:
         db = connection()
         db.execute("SET disabled_optimizers = 'common_subexpressions'")
+        _literally += 1
         try:
             yield
         finally:
+            _literally -= 1
             db.execute("SET disabled_optimizers = ''")
 
 
