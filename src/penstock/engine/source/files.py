@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
-from penstock.engine.source.folder import Folder, FoundFile
+from penstock.engine.source.folder import Folder, FoundFile, Listed
 from penstock.engine.source.formats.footer import Footer
 from penstock.engine.source.formats.splits import (
     Budget,
@@ -23,6 +23,7 @@ from penstock.engine.source.formats.splits import (
     text_units,
 )
 from penstock.engine.source.pruning.guard import can_spare
+from penstock.engine.source.rest import Rest
 from penstock.engine.source.sameness import Look, Sameness
 from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps, joined
@@ -38,13 +39,6 @@ from penstock.plan.promise import Disorder, Files, WhenAll
 _SMALLEST_TEXT = 1 << 20
 # How many files may be passed over in one epoch: their footers are read, and its plan names each of them.
 _MOST_SPARED = 1_000
-
-
-class Listed(Protocol):
-    """Where files come from: what may be read now, in order, and the short name of each."""
-
-    def candidates(self) -> tuple[FoundFile, ...]: ...
-    def name_of(self, address: str) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -86,6 +80,7 @@ class FilesReader:
         self._touched: set[str] = set()
         self._footers: dict[str, tuple[int, int, Footer | TextShape]] = {}
         self._unread: frozenset[str] = frozenset()
+        self._rest = Rest()
         self._only: frozenset[str] | None = None
         self._any_order = in_any_order(source.promises)
         self._one_order = any(isinstance(p, WhenAll) for p in source.promises)
@@ -210,7 +205,8 @@ class FilesReader:
 
     def fix(self) -> None:
         """Take what is there now for everything there is: a bounded run ends even if files keep coming."""
-        self._only = frozenset(c.name for c in self._folder.candidates())
+        self._rest.forget()
+        self._only = frozenset(c.name for c in self._folder.listing().files)
         self._unread = self._only - self._done.keys()
 
     def _begun_json(self, names: Iterable[str]) -> list[list[Any]]:
@@ -226,7 +222,11 @@ class FilesReader:
 
     def _pending(self) -> Iterator[FoundFile]:
         """Files still to be read, those read in part first; checks that files already read are as they were."""
-        listed: Sequence[FoundFile] = self._folder.candidates()
+        if not self.waiting and (left := self._rest.left(self._done)) is not None:
+            yield from left
+            return
+        listing = self._folder.listing()
+        listed: Sequence[FoundFile] = listing.files
         if self.files.order == "time" and isinstance(self._folder, Folder):
             listed = self.unreadable.in_place(listed)
         if not listed and not self._done and not self._begun and not self._options.get("wait", False):
@@ -258,7 +258,8 @@ class FilesReader:
         for name in sorted(self._unread - names - self._done.keys() - self._begun.keys()):
             self.unreadable.vanished(name)
         self._unread = names
-        yield from (c for c in begun if c.name in self._begun)
+        todo = [*(c for c in begun if c.name in self._begun), *todo]
+        self._rest.keep(listing, todo)
         yield from todo
 
     def _is_settled(self, c: FoundFile, settled: bool) -> bool:

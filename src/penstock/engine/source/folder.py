@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import pyarrow.fs as fs
 
@@ -17,6 +21,10 @@ from penstock.plan.promise import Files
 UNFINISHED = (".tmp", ".inprogress", ".crc", ".part")
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".zip", ".lz4")
 _WILDCARD = re.compile(r"[*?\[]")
+#: Seconds after which a folder is listed again even if it looks unchanged: files in it may have been rewritten.
+RELIST = 1.0
+#: File systems note times by a clock that stands still for so many nanoseconds.
+_GRAIN = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,32 @@ class FoundFile:
     partition: str
     size: int
     mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files that were there at a time, and when each folder had last been changed by then, as far as is known."""
+
+    files: tuple[FoundFile, ...]
+    folders: Mapping[str, int] = field(default_factory=dict)
+    at: int = 0
+
+    def holds(self) -> bool:
+        """Whether no file has come or gone since. One look at each folder, instead of one at each file."""
+        if not self.folders or not 0 <= time.time_ns() - self.at < RELIST * 1e9:
+            return False
+        try:
+            # What happened in the same tick as the listing does not show.
+            return all(os.stat(f).st_mtime_ns == t < self.at - _GRAIN for f, t in self.folders.items())
+        except OSError:
+            return False
+
+
+class Listed(Protocol):
+    """Where files come from: what may be read now, in order, and the short name of each."""
+
+    def listing(self) -> Listing: ...
+    def name_of(self, address: str) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -65,8 +99,15 @@ class Folder:
 
     def candidates(self) -> tuple[FoundFile, ...]:
         """The files that may be read now, in the order in which they are to be read."""
-        place = self.root
+        return self.listing().files
+
+    def listing(self) -> Listing:
+        """The same, with what tells whether it still holds."""
+        place, at = self.root, time.time_ns()
         infos, single = self._infos(place)
+        folders = {}
+        if place.local and not single:
+            folders = {i.path: int(i.mtime_ns or 0) for i in infos if i.type == fs.FileType.Directory}
         found = []
         for info in infos:
             name = info.base_name if single else info.path[len(place.path) :].lstrip("/")
@@ -75,7 +116,7 @@ class Folder:
             self._refuse_compressed(name)
             parent = "" if single or self.files.partitions == "single" else name.rpartition("/")[0]
             found.append(FoundFile(name, place.address(info.path), parent, int(info.size), int(info.mtime_ns or 0)))
-        return self._ordered(found)
+        return Listing(self._ordered(found), folders, at)
 
     def _infos(self, place: Located) -> tuple[list[fs.FileInfo], bool]:
         what = f"stream '{self.stream}': path '{self.files.path}'"
@@ -85,7 +126,7 @@ class Folder:
                 raise UserError(f"{what} does not exist", hint="check the path, or create the folder first")
             if info.type == fs.FileType.File:
                 return [info], True
-            return place.filesystem.get_file_info(fs.FileSelector(place.path, recursive=True)), False
+            return [info, *place.filesystem.get_file_info(fs.FileSelector(place.path, recursive=True))], False
         except OSError as error:
             raise SourceError(f"{what} cannot be listed: {first_line(error)}", hint="check its permissions") from None
 

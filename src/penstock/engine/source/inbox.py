@@ -19,7 +19,7 @@ import pyarrow.fs as fs
 
 from penstock.checkpoint.storage import Storage
 from penstock.engine.source.files import FilesReader
-from penstock.engine.source.folder import FoundFile
+from penstock.engine.source.folder import FoundFile, Listing
 from penstock.engine.source.place import Located, locate
 from penstock.engine.source.split import Split
 from penstock.errors import SourceError, UserError
@@ -52,7 +52,7 @@ class InboxFolder:
     first: int = 0
     _complete: dict[int, tuple[FoundFile, ...]] = field(default_factory=dict)
 
-    def candidates(self) -> tuple[FoundFile, ...]:
+    def listing(self) -> Listing:
         place = locate(self.path)
         infos = place.filesystem.get_file_info(fs.FileSelector(place.path, allow_not_found=True))
         ids = sorted(int(m[1]) for i in infos if (m := _BATCH.match(i.base_name)))
@@ -66,7 +66,7 @@ class InboxFolder:
                     break  # batches are complete in their order: what follows has to wait
                 self._complete[batch] = files
             found += self._complete[batch]
-        return tuple(found)
+        return Listing(tuple(found))
 
     def name_of(self, address: str) -> str:
         return "/".join(address.partition("?")[0].rsplit("/", 2)[-2:])
