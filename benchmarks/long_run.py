@@ -1,19 +1,23 @@
-"""Does an epoch cost more when many have gone before it? 2,000 epochs, and the time, state and files of each.
+"""Does an epoch cost more when many have gone before it? 2,000 epochs, and what each takes and leaves behind.
 
     python -m benchmarks.long_run [--epochs 2000]
 
 A windowed aggregate over generated events, small epochs, so that the fixed cost is what is measured. Prints the median
-epoch of each tenth of the run and writes a plot; the last tenth over the first is the number to look at.
+epoch of each tenth of the run and writes a plot; the last tenth over the first is the number to look at. Memory,
+threads and open files are those of the driver, the JVM and the workers together.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.measure import held
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -34,7 +38,7 @@ def run(epochs: int, rows: int) -> list[dict[str, float]]:
             now = time.perf_counter()
             record = {"epoch": progress.epoch, "seconds": now - last, "state": progress.state_rows}
             if progress.epoch % 50 == 0:
-                record["files"] = sum(1 for p in checkpoint.rglob("*") if p.is_file())
+                record |= {"files": sum(1 for p in checkpoint.rglob("*") if p.is_file()), **held(os.getpid())}
                 print(
                     f"  epoch {progress.epoch:5}: {(now - last) * 1e3:6.0f} ms, state {progress.state_rows:,} rows",
                     flush=True,
@@ -88,14 +92,19 @@ def main() -> None:
     arguments = parser.parse_args()
     seen = run(arguments.epochs, arguments.rows)
     medians = tenths(seen)
-    files = [r["files"] for r in seen if "files" in r]
     RESULTS.mkdir(exist_ok=True)
-    record = {"epochs": len(seen), "tenths_ms": [m * 1e3 for m in medians], "files": files}
+    looks = [r for r in seen if "files" in r]
+    after = {what: [r[what] for r in looks] for what in ("files", "memory", "threads", "open files")}
+    record = {"epochs": len(seen), "tenths_ms": [m * 1e3 for m in medians], **after}
     (RESULTS / "long_run.json").write_text(json.dumps(record, indent=1) + "\n")
     plot(seen, RESULTS / "long_run.png")
     print("median of each tenth, ms: " + ", ".join(f"{m * 1e3:.0f}" for m in medians))
     print(f"last tenth ÷ second tenth (the first warms up the JVM): {medians[-1] / medians[1]:.2f}")
-    print(f"files in the checkpoint: {files[0]:.0f} after 50 epochs, {files[-1]:.0f} at the end")
+    for what, counts in after.items():
+        scale = 2**20 if what == "memory" else 1
+        size = max(1, len(counts) // 10)
+        first, last = (statistics.median(part) / scale for part in (counts[size : 2 * size] or counts, counts[-size:]))
+        print(f"{what}: {first:.0f} in the second tenth, {last:.0f} in the last")
 
 
 if __name__ == "__main__":

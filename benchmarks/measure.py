@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -55,6 +56,17 @@ def cpu_by_kind(root: int) -> dict[str, float]:
 def resident_bytes(root: int) -> int:
     """Resident memory of the tree. Pages that workers share count more than once; exact shares would stall the JVM."""
     return sum(int(stat[21]) * _PAGE for pid in tree(root) if (stat := _stat(pid)))
+
+
+def held(root: int) -> dict[str, int]:
+    """What the tree holds: memory, threads, open files."""
+    pids = tree(root)
+    threads = sum(int(stat[17]) for pid in pids if (stat := _stat(pid)))
+    files = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            files += len(os.listdir(f"/proc/{pid}/fd"))
+    return {"memory": resident_bytes(root), "threads": threads, "open files": files}
 
 
 class Peak:
