@@ -294,10 +294,15 @@ class Checkpoint:
             ) from None
 
     def write_plan(self, plan: EpochPlan) -> None:
+        """Write down what an epoch will be. `settle_plan` has to come before its manifest."""
         self.guard()
-        self.records.write(f"epochs/{plan.epoch:06d}.plan.json", seal(plan.to_json()))
+        self.records.write(f"epochs/{plan.epoch:06d}.plan.json", seal(plan.to_json()), sync=False)
         reach("planned")
         self.guard()
+
+    def settle_plan(self, plan: EpochPlan) -> None:
+        """Wait until a plan is on the disk."""
+        self.records.sync([f"epochs/{plan.epoch:06d}.plan.json"])
 
     def write_snapshot(self, epoch: int, positions: dict[str, Any]) -> None:
         self.records.write(f"snapshots/{epoch:06d}.json", seal(positions))

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import BinaryIO
 
 #: Large enough that a record, or a page of a result, is one call of the system.
@@ -41,6 +43,16 @@ class Disk:
         """Wait until what happened in a folder is on the disk: names that came, went or changed."""
         _wait_for(path, os.O_RDONLY | os.O_DIRECTORY)
 
+    def sync_beside(self, waits: list[Callable[[], None]]) -> None:
+        """Wait for several things at once: the disk writes them together, and so in the time of one."""
+        first, *others = waits
+        beside = [_waiters().submit(wait) for wait in others]
+        try:
+            first()
+        finally:
+            for other in beside:
+                other.result()
+
 
 def _wait_for(path: str, how: int) -> None:
     descriptor = os.open(path, how)
@@ -51,6 +63,15 @@ def _wait_for(path: str, how: int) -> None:
 
 
 _disk = Disk()
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def _waiters() -> ThreadPoolExecutor:
+    # Threads do not survive a fork.
+    found = _pools.get(os.getpid())
+    return found or _pools.setdefault(os.getpid(), ThreadPoolExecutor(4, thread_name_prefix="penstock-disk"))
+
+
 #: Folders whose own names are known to be on the disk, with their inodes: one made anew is another one.
 _settled: dict[str, int] = {}
 
@@ -88,12 +109,12 @@ def make_folder(path: str) -> None:
 
 def sync_all(paths: Iterable[str]) -> None:
     """Wait for files and for their names: once for each file, once for each of their folders."""
-    folders: dict[str, None] = {}
-    for path in paths:
-        _disk.sync(path)
-        folders[os.path.dirname(path)] = None
+    files = list(paths)
+    folders = list(dict.fromkeys(os.path.dirname(path) for path in files))
+    if files:
+        _disk.sync_beside([*(partial(_disk.sync, f) for f in files), *(partial(_disk.sync_folder, f) for f in folders)])
     for folder in folders:
-        sync_names(folder)
+        settle_folder(folder)
 
 
 def sync_names(folder: str) -> None:

@@ -184,6 +184,7 @@ class Run(Talking):
                     left = self.trigger.seconds - (time.monotonic() - began)
                     self.driver.hurried = left <= 0
                     self._stop.wait(max(0.0, left))
+            self.driver.finish()
         except BaseException as error:
             self._error = self._held.lock.cause_of(error)
         finally:

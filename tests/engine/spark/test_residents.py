@@ -99,6 +99,25 @@ def test_the_same_as_jobs(
     lodging_of(session.sparkContext).residents.close()  # type: ignore[arg-type,union-attr]
 
 
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_tiny_epoch_that_no_other_follows_at_once_is_one_order(
+    monkeypatch: pytest.MonkeyPatch, name: str, data: Path, expected: dict[str, list[Any]], session: Any, tmp_path: Path
+) -> None:
+    given: list[str] = []
+    before = residents.Residents._give
+
+    def give(self: Any, orders: Any, patience: float) -> Any:
+        given.extend(order.work.func.__name__ for _, order in orders)
+        return before(self, orders, patience)
+
+    monkeypatch.setattr(residents.Residents, "_give", give)
+    run = start(data, tmp_path, session, name, overlap=False)
+    run.wait()
+    assert rows(tmp_path) == expected[name]
+    assert {p.path for p in run.history} == {"resident"}
+    assert ("_all_of_it" in given) == (name in ("window", "join"))
+
+
 def test_large_epochs_and_those_who_do_not_want_it_are_jobs(data: Path, session: Any, tmp_path: Path) -> None:
     run = start(data, tmp_path / "a", session, resident_below=0)
     run.wait()

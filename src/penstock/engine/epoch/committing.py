@@ -64,10 +64,11 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         feedback=driver.feedback.to_json(begun.plan.control),
         uses=used(driver.manifest.uses, [r.uses for r in reports], epoch, units),
     )
+    driver.backstage.clear()
     driver.checkpoint.write_commit(manifest)
     before, driver.manifest = driver.manifest, manifest
     publish(driver, manifest)
-    driver.checkpoint.retire(manifest, driver.gone)
+    driver.backstage.later(driver.checkpoint.retire, manifest, driver.gone)
     driver.feedback.retire(before.control)
     if begun.snapshots is not None:
         driver.checkpoint.retire_snapshots(epoch)
@@ -111,9 +112,13 @@ def publish(driver: Driver, manifest: Manifest) -> None:
     """Give every sink its results of an epoch that has happened."""
     driver.checkpoint.guard()
     for name, target in driver.targets.items():
-        target.publish(manifest.epoch, [o for o in manifest.outputs if o.sink == name], driver.spark)
+        outputs = [o for o in manifest.outputs if o.sink == name]
+        target.publish(manifest.epoch, outputs, driver.spark)
         if name in driver.final:
+            target.settle(manifest.epoch, outputs)  # What is final is on the disk before anybody is told so.
             target.mark(manifest.epoch, driver.final[name])
+        else:
+            driver.backstage.later(target.settle, manifest.epoch, outputs)
     reach("published")
 
 

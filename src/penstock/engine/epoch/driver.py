@@ -23,6 +23,7 @@ from penstock.checkpoint.checkpoint import SNAPSHOT_EVERY, Checkpoint, EpochPlan
 from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError
 from penstock.engine.clock import Clock
+from penstock.engine.epoch.backstage import Backstage
 from penstock.engine.epoch.begun import Begun, Places
 from penstock.engine.epoch.committing import commit, own_report
 from penstock.engine.epoch.compactor import Compactor
@@ -30,7 +31,7 @@ from penstock.engine.epoch.planning import choose
 from penstock.engine.epoch.punctuate import Standing, punctuate
 from penstock.engine.epoch.recovering import can_mend, recover, sweep
 from penstock.engine.epoch.rehearse import rehearse
-from penstock.engine.epoch.submitting import merge, submit
+from penstock.engine.epoch.submitting import both, merge, submit
 from penstock.engine.epoch.violation import raise_errors
 from penstock.engine.inverted_tables import Inverted
 from penstock.engine.progress import Progress
@@ -40,7 +41,6 @@ from penstock.engine.sink.target import BoundTarget
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.listing import SourceReader, open_reader
 from penstock.engine.source.split import Split
-from penstock.engine.spark import jobs
 from penstock.engine.spark.failure import explain_failure, is_spark_failure, worth_retrying
 from penstock.engine.spark.residents import LostResidentError, lodging_of
 from penstock.engine.tables import TableKeeper
@@ -95,6 +95,7 @@ class Driver:
         self.parallelism = spark.sparkContext.defaultParallelism
         self.scanner = ThreadPoolExecutor(1, thread_name_prefix="penstock-scan")
         self.merger = ThreadPoolExecutor(1, thread_name_prefix="penstock-merge")
+        self.backstage = Backstage()
         self.lodging = lodging_of(spark.sparkContext)
         #: The epoch after which one has to be a job of its own, since tasks that stay were lost over it.
         self.plain: int | None = None
@@ -175,6 +176,7 @@ class Driver:
 
     def _start_over(self, damaged: DamagedError | None = None) -> None:
         self._settle()
+        self.backstage.settle()
         self._fresh()
         self.recover(damaged)
 
@@ -190,6 +192,7 @@ class Driver:
                 begun = self._ahead or self._begin()
                 self._ahead = None
                 if begun is None:
+                    self.finish()
                     return False
                 self._finish(begun)
                 return True
@@ -224,8 +227,13 @@ class Driver:
                 return None
             to_drop = self.to_drop
             plan = replace(chosen, heard=self.feedback.to_write())
+            # Without it nothing of its epoch counts, so it need not be on the disk before that counts. But what was
+            # said from outside is forgotten as soon as it is in a plan.
             self.checkpoint.write_plan(plan)
+            if plan.heard:
+                self.checkpoint.settle_plan(plan)
             self.feedback.planned()
+        self.backstage.later(self.checkpoint.settle_plan, plan)
         self.planned = epoch
         positions = {i: r.position() for i, r in self.readers.items()}
         snapshots = {i: r.snapshot() for i, r in self.readers.items()} if epoch % SNAPSHOT_EVERY == 0 else None
@@ -235,7 +243,7 @@ class Driver:
 
     def _finish(self, begun: Begun) -> None:
         assert begun.job is not None
-        context, levels = self.spark.sparkContext, self.pipeline.levels
+        levels = self.pipeline.levels
         standing = Standing(
             begun.plan.epoch,
             tuple(begun.plan.ends),
@@ -247,9 +255,11 @@ class Driver:
         )
         merged: list[TaskReport] = []
         if begun.reports is None:
-            merging = Merge(self.manifest.units, standing=standing)
-            scans, merged = jobs.scan_and_merge(context, begun.job, merging, begun.assignments)
+            going = self.merger.submit(both, self, begun, Merge(self.manifest.units, standing=standing))
+            self.backstage.clear()
+            scans, merged = going.result()
         else:
+            self.backstage.clear()
             scans = begun.reports.result()
         scanned = time.perf_counter()
         raise_errors(self.sources, scans)
@@ -268,6 +278,7 @@ class Driver:
             early = self.merger.submit(merge, self, begun, merging) if to_merge and ahead and begun.residents else None
             if ahead:
                 self._look_ahead()
+            self.backstage.clear()
             if to_merge:
                 merged = early.result() if early is not None else merge(self, begun, merging)
         raise_errors(self.sources, merged)
@@ -313,6 +324,11 @@ class Driver:
         except PenstockError as error:
             # Not tried again: readers may have moved on over splits that no plan names.
             self._trouble = error
+
+    def finish(self) -> None:
+        """Do what the last epoch has left to be done."""
+        self.backstage.clear()
+        self.checkpoint.guard()
 
     # --- end ----------------------------------------------------------------------------------------------------
 

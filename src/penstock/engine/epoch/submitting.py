@@ -75,8 +75,12 @@ def submit(driver: Driver, begun: Begun) -> None:
         told=_told(driver, begun.plan.told, guards),
         on_error=driver.settings.on_error,
         groups=driver.buckets if driver.pipeline.labours or size >= smallest or state_rows >= SMALL_STATE else 1,
-        fused=begun.residents is None and bool(records) and driver.pipeline.levels == 1 and size < fuse_below,
+        fused=bool(records) and driver.pipeline.levels == 1 and size < fuse_below,
     )
+    if begun.residents is not None and begun.job.fused:
+        # One of the tasks that stay does all of a tiny epoch, unless the next one can begin beside it.
+        alone = size < smallest and begun.job.groups == 1 and not (driver.settings.overlap and driver.hurried)
+        begun.job = replace(begun.job, fused=alone)
     if records and begun.residents is None and not begun.job.fused:
         begun.job = replace(begun.job, depot=_depot(driver, begun))
     if not records:
@@ -122,6 +126,14 @@ def _scan(driver: Driver, begun: Begun) -> list[TaskReport]:
     else:
         begun.parcels, found = jobs.scan_alone(context, begun.job, begun.assignments, levels)
     return found
+
+
+def both(driver: Driver, begun: Begun, merging: Merge) -> tuple[list[TaskReport], list[TaskReport]]:
+    """Scan and merge in one go; the reports of each."""
+    assert begun.job is not None
+    if begun.residents is not None:
+        return begun.residents.scan_and_merge(begun.job, merging, begun.assignments, begun.patience)
+    return jobs.scan_and_merge(driver.spark.sparkContext, begun.job, merging, begun.assignments)
 
 
 def merge(driver: Driver, begun: Begun, merging: Merge) -> list[TaskReport]:

@@ -142,8 +142,7 @@ class FolderTarget(BoundTarget):
         self.published.note_parts(table)
         if outputs and not table:
             self.published.note(epoch, (o.final for o in outputs))
-        folders = sorted({o.final.rpartition("/")[0] for o in outputs})
-        for folder in filter(None, folders):
+        for folder in filter(None, _folders(outputs)):
             self._make(epoch, folder)
         for output in outputs:
             reach(f"publish {output.final}")
@@ -156,10 +155,11 @@ class FolderTarget(BoundTarget):
                     f"sink '{self.storage.url}': {output.final} of epoch {epoch} is gone",
                     hint="results were deleted while the query was running; start again with a new checkpoint",
                 )
+
+    def settle(self, epoch: int, outputs: Sequence[Output]) -> None:
         if outputs:
-            # Before the next manifest is there: only this one could tell that they were to be moved.
             reach(f"settle {epoch}")
-            for folder in folders:
+            for folder in _folders(outputs):
                 self.storage.sync_folder(folder)
 
     def mark(self, epoch: int, final: FinalUpTo) -> None:
@@ -222,6 +222,10 @@ class FolderTarget(BoundTarget):
         for name in orphans:
             self.storage.delete(name)
         return orphans
+
+
+def _folders(outputs: Sequence[Output]) -> list[str]:
+    return sorted({o.final.rpartition("/")[0] for o in outputs})
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -194,6 +194,10 @@ class BoundTarget:
     def mark(self, epoch: int, final: FinalUpTo) -> None:
         """Say beside the results what is final of them, where there is a place for that."""
 
+    def settle(self, epoch: int, outputs: Sequence[Output]) -> None:
+        """Wait until what was published is on the disk. Before the next manifest is there: only this one could tell
+        that it was to be published."""
+
     def damage(self, epoch: int, output: Output) -> str | None:
         """What is wrong with a result of the newest epoch that is still to be published, or just was."""
         return None

@@ -20,13 +20,14 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
 from penstock.engine.spark.session import is_local, unix_sockets_work
+from penstock.engine.tasks.exchange import Parcel
 from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.merge import Merge, merge
 from penstock.engine.tasks.report import TaskReport
@@ -158,6 +159,14 @@ class Residents:
                 break
         return found
 
+    def scan_and_merge(
+        self, job: Job, merging: Merge, assignments: Sequence[str], patience: float
+    ) -> tuple[list[TaskReport], list[TaskReport]]:
+        """Have one of them do all of an epoch; no parcel leaves it."""
+        order = Order(partial(_all_of_it, job, merging), tuple(assignments), buckets=job.buckets, groups=job.groups)
+        _, found = self._give([(0, order)], patience)
+        return [r for r in found if r.scanned], [r for r in found if not r.scanned]
+
     def _name(self) -> str:
         with self._lock:
             self._counter += 1
@@ -238,6 +247,11 @@ class Residents:
                 self.context.cancelJobGroup(self.group)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _all_of_it(job: Job, merging: Merge, assignments: Iterable[str]) -> Iterator[tuple[int, Parcel]]:
+    scanned = [record for i, a in enumerate(assignments) for record in scan(job, i, (a,))]
+    yield from merge(job, merging, 1, 0, scanned)
 
 
 class Lodging:
