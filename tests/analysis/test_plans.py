@@ -6,9 +6,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from plans import Query, queries
 
 from penstock.operators.align.operator import Align
+from penstock.operators.fold.operator import Fold
 from penstock.operators.join.operator import Joined
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
 from penstock.operators.revised_join.operator import RevisedJoin
+from penstock.operators.settle.operator import Settle
 from penstock.operators.sink.operator import Sink
 from penstock.plan.operator import Operator
 
@@ -36,4 +38,4 @@ def test_every_operator_is_in_some_plan() -> None:
 
     draw()
     # Where results go is up to those that run a plan; and nobody writes what a plan that speculates is made of.
-    assert seen == kinds() - {Sink, Align, RevisedAggregate, RevisedJoin}
+    assert seen == kinds() - {Sink, Align, Fold, RevisedAggregate, RevisedJoin, Settle}

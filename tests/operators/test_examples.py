@@ -15,6 +15,8 @@ from penstock.analysis.probe import issues, probes
 from penstock.analysis.propagate import Propagation
 from penstock.analysis.respond import respond
 from penstock.analysis.speculate import speculate
+from penstock.analysis.told_apart import told_apart_by
+from penstock.builder.held import settled
 from penstock.errors import UserError
 from penstock.kernels.weights import net, spelled_out
 from penstock.pattern.pattern import Pattern
@@ -83,7 +85,8 @@ def test_every_kind_has_an_example_somewhere() -> None:
                     seen.add(type(made.operator))
     kinds = {s.operator for s in registered() if s.operator.__module__.startswith("penstock.")}
     # What turning the dial makes of others nobody writes: `test_the_dial_changes_no_answer` draws it from theirs.
-    assert {k.__name__ for k in kinds - seen} <= {"Source", "Sink", "Align", "RevisedAggregate", "RevisedJoin"}
+    turned = {"Align", "RevisedAggregate", "RevisedJoin", "Settle", "Fold"}
+    assert {k.__name__ for k in kinds - seen} <= {"Source", "Sink", *turned}
 
 
 @pytest.mark.parametrize("seed", range(60, 72))
@@ -95,7 +98,9 @@ def test_the_dial_changes_no_answer(seed: int) -> None:
     except UserError:  # Somewhere behind an aggregate is what cannot take back anything.
         return
     strong, told = (s.collect(spark=local_session()) for s in (stream, replace(stream, operator=operator)))
+    order = [(n, "ascending") for n in strong.column_names]
     if WEIGHT in told.column_names:
         told = spelled_out(net([told]))
-    order = [(n, "ascending") for n in strong.column_names]
+        held = replace(stream, operator=settled(operator, told_apart_by(operator)))
+        assert held.collect(spark=local_session()).sort_by(order).equals(strong.sort_by(order))
     assert told.sort_by(order).equals(strong.sort_by(order))
