@@ -76,7 +76,7 @@ class Ear:
         def goes(row: Row, input: int = 0) -> bool:
             return _is_unwanted(row, response, input) and (mode == "all" or self._coin())
 
-        inner, kind = self.inner, type(self.inner).__name__
+        inner, kind = self.inner, type(self.inner).__name__.removesuffix("Reference")
         if kind == "Aggregate":
             keys = inner.declared.keys
             inner.groups = {i: g for i, g in inner.groups.items() if not goes(dict(zip(keys, g.key)))}

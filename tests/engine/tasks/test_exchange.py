@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.engine.epoch.submitting import sweep_depots
 from penstock.engine.tasks.exchange import LARGE, buckets_of, decode, encode, hash_column, scatter
 
 KEYS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -122,3 +127,22 @@ def test_a_large_parcel_is_a_file_where_there_is_a_depot(tmp_path: Path) -> None
     rows = decode(path)
     Path(path).unlink()  # Whoever has it open need not mind.
     assert rows.equals(large)
+
+
+def test_parcels_of_a_driver_that_was_killed_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
+    ).stdout
+    names = [f"penstock-parcels-{gone.strip()}-a", f"penstock-parcels-{os.getpid()}-b", "penstock-parcels-mine"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    sweep_depots()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(names[1:])
+
+
+def test_without_room_on_the_disk_a_parcel_stays_in_memory(tmp_path: Path) -> None:
+    table = pa.table({"x": range(1 << 18)})
+    assert isinstance(encode(table, str(tmp_path)), str)
+    payload = encode(table, str(tmp_path / "there is no such folder"))
+    assert not isinstance(payload, str) and decode(payload).equals(table)

@@ -10,6 +10,7 @@ from penstock.checkpoint.runs import run_names
 from penstock.engine.epoch.committing import publish, sweep_tables
 from penstock.engine.epoch.fall_back import can_fall_back, usable
 from penstock.engine.epoch.left_out import refuse_left_out, settle_left_out
+from penstock.engine.epoch.submitting import sweep_depots
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.sameness import changed_file
 from penstock.engine.source.split import Split
@@ -24,6 +25,7 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
 
     If something that it names is `damaged`, or found to be, go to the one before it and run its epoch again.
     """
+    sweep_depots()
     wanted = driver.settings.buckets or driver.parallelism
     driver.buckets = driver.checkpoint.open(driver.plan, max(1, wanted))
     newest = driver.checkpoint.latest()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.epoch.begun import Begun
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
     from penstock.engine.spark.residents import Residents
 
+#: How the folders of parcels begin, followed by the number of the driver's process.
+_PARCELS = "penstock-parcels-"
 #: Starting a task costs about as much as reading this many bytes.
 SMALLEST_TASK = 1 << 20
 #: Telling one that is there costs less.
@@ -109,11 +113,19 @@ def _residents(driver: Driver, size: int) -> Residents | None:
     return found
 
 
+def sweep_depots() -> None:
+    """Delete the parcels of drivers that were killed, which had no time for it."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PARCELS}*-*"):
+        number = folder.name.removeprefix(_PARCELS).partition("-")[0]
+        if number.isdecimal() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _depot(driver: Driver, begun: Begun) -> str | None:
     """A folder for parcels that is there as long as the epoch is under way; None if tasks may be on other machines."""
     if not is_local(getattr(driver.spark.sparkContext, "master", None) or ""):
         return None
-    folder = tempfile.mkdtemp(prefix="penstock-parcels-")
+    folder = tempfile.mkdtemp(prefix=f"{_PARCELS}{os.getpid()}-")
     weakref.finalize(begun, shutil.rmtree, folder, ignore_errors=True)
     return folder
 

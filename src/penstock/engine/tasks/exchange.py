@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,9 +58,11 @@ def encode(table: pa.Table, depot: str | None = None) -> pa.Buffer | str:
     _write(table, measure)
     if depot is not None and measure.size() >= LARGE:
         path = f"{depot}/{uuid.uuid4().hex}.arrow"
-        with pa.OSFile(path, "wb") as file:
-            _write(table, file)
-        return path
+        # Where there is no room on the disk, there is one more way; the folder goes with the epoch.
+        with suppress(OSError):
+            with pa.OSFile(path, "wb") as file:
+                _write(table, file)
+            return path
     found = pa.allocate_buffer(measure.size())
     _write(table, pa.FixedSizeBufferWriter(found))
     return found
