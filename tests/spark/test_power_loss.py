@@ -248,7 +248,7 @@ def test_every_wait_is_needed(what: str, undisturbed: Undisturbed) -> None:
     """A protocol that forgets to wait for one thing is found out: this test would see it."""
     name, how, pattern = WAITS[what]
     forgets: Forgets = lambda did, path: did == how and re.fullmatch(pattern, path) is not None  # noqa: E731
-    for seed in range(40):
+    for seed in range(200):
         try:
             attempt(name, undisturbed, seed, cuts=6, forgets=forgets)
         except (Exception, AssertionError):

@@ -22,7 +22,7 @@ from penstock.plan.weight import PART, without_weight
 #: Where it stands in the folder of a sink.
 MARKER = "_penstock/final.json"
 #: Patterns that are kept, beside the bounds.
-MOST = 100
+MOST = 16
 
 
 @dataclass(frozen=True)
