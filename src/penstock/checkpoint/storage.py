@@ -200,8 +200,9 @@ class Storage:
     def sync(self, names: Iterable[str]) -> None:
         """Wait until files are on the disk, with their names."""
         if self.local and self.durable:
-            with self._telling():
-                sync_all(self.path(n) for n in names)
+            files = list(names)
+            with self._telling(files[0] if len(files) == 1 else ""):
+                sync_all(self.path(n) for n in files)
 
     def sync_folder(self, name: str = "") -> None:
         """Wait until renames into a folder, and removals from it, are on the disk."""
