@@ -12,6 +12,13 @@ LOCK  := requirements.lock
 # With a user's own PYTHONPATH or activated environment, tests would run against other versions than the locked ones.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
+# The one that was named, or the first of those given and known that is there. `python -c` asks the interpreter itself: a shim named python3.13
+# may exist for a version that is not installed.
+FIND_PYTHON = python=; for candidate in "$$PENSTOCK_PYTHON" $(1) python3.12 python3.11 python3 python; do \
+	  [ -n "$$candidate" ] || continue; \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python="$$candidate"; break; fi; \
+	done
+
 .PHONY: help setup demo test test-fast lint format bench bench-setup bench-join bench-feedback docs lock clean \
   fuzz fuzz-texts fuzz-semantics fuzz-plans fuzz-engine fuzz-crashes fuzz-kills
 
@@ -54,8 +61,7 @@ OTHERS := pyflink pathway polars
 bench-setup: $(READY) $(OTHERS:%=.venv-bench/%/.ready) ## Environments for PyFlink, Pathway and Polars, in .venv-bench
 
 .venv-bench/%/.ready: benchmarks/requirements-%.txt
-	@echo "== environment of $*"
-	@python=$$(command -v python3.12 || command -v python3.11 || echo $(BIN)/python); rm -rf .venv-bench/$*; \
+	@echo "== environment of $*"; $(call FIND_PYTHON,); rm -rf .venv-bench/$*; \
 	  "$$python" -m venv .venv-bench/$* && .venv-bench/$*/bin/python -m pip install --quiet -r $< && touch $@ \
 	  || echo "$* will not take part: it could not be installed"
 
@@ -98,13 +104,9 @@ clean: ## Remove the environment, caches and build products
 	rm -rf $(VENV) .venv-bench build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp is written last, so an interrupted set-up is taken up again. `python -c` asks the interpreter itself:
-# a shim named python3.13 may exist for a version that is not installed.
+# The stamp is written last, so an interrupted set-up is taken up again.
 $(READY): $(LOCK) pyproject.toml
-	@python=; for candidate in "$$PENSTOCK_PYTHON" python3.13 python3.12 python3.11 python3 python; do \
-	  [ -n "$$candidate" ] || continue; \
-	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python="$$candidate"; break; fi; \
-	done; \
+	@$(call FIND_PYTHON,python3.13); \
 	if [ -z "$$python" ]; then \
 	  echo "Penstock needs Python 3.11 or newer and found none on PATH." >&2; \
 	  echo "Install one (Debian, Ubuntu: apt install python3 python3-venv; macOS: brew install python@3.13)" >&2; \
