@@ -22,6 +22,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from composed import Composer, many
+from functions_page import page
 from spark_oracle import RAISES, Answer, answer, ask, frame_of
 
 from penstock.errors import UserError
@@ -30,7 +31,6 @@ from penstock.sql.catalog import INSTEAD, functions
 from penstock.sql.expression import Expression, evaluate
 from penstock.sql.function import Function
 from penstock.sql.operators import OPERATORS
-from penstock.sql.page import page
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -500,7 +500,7 @@ def test_half_a_character_is_refused_and_both_halves_are_one() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    """Write it anew with `python -c "from penstock.sql.page import page; print(page(), end='')"`."""
+    """Write it anew with `python -c "from functions_page import page; print(page(), end='')"`."""
     written = Path(__file__).parents[2] / "docs" / "functions.md"
     assert written.read_text(encoding="utf-8") == page()
 

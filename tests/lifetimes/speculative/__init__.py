@@ -10,12 +10,12 @@ repair what they said when a later one contradicts it; the tests compare what th
 - `align`, `finalize`: how long to wait, and how long to remember
 - `trace`: what an engine holds and says, event by event
 
->>> from penstock.reference.lifetimes.event import events
->>> from penstock.reference.lifetimes.history import fold
->>> from penstock.reference.lifetimes.operator import feed
->>> from penstock.reference.lifetimes.oracle import COMBINE, snapshot
->>> from penstock.reference.lifetimes.snapshot import MinimumLatency
->>> from penstock.reference.lifetimes.state import STATES
+>>> from speculative.event import events
+>>> from speculative.history import fold
+>>> from speculative.operator import feed
+>>> from speculative.oracle import COMBINE, snapshot
+>>> from speculative.snapshot import MinimumLatency
+>>> from speculative.state import STATES
 >>> stream = events("I(1,10,5) I(4,8,3) R(4,8,5,3)")
 >>> early = feed(MinimumLatency(STATES["sum"], cti="strict"), stream)
 >>> early

@@ -13,8 +13,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.reference.lifetimes.event import Insert, InvalidStreamError, Payload, Retract, Time
-from penstock.reference.lifetimes.ordered import Ordered
+from speculative.event import Insert, InvalidStreamError, Payload, Retract, Time
+from speculative.ordered import Ordered
 
 
 class Chaining(Protocol):

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from random_streams import C_INFINITY, ctis, inserts, often, retractions, streams
+from speculative.align import Aligner, Schedule, at_once, behind, never
+from speculative.event import Cti, Insert, StreamEvent, events
+from speculative.history import Converter, fold
+from speculative.operator import feed
+from speculative.oracle import COMBINE, snapshot
+from speculative.snapshot import LEVELS
+from speculative.state import STATES
+from speculative.stream_class import is_ordered, is_perfect
 
 from penstock.errors import UserError
-from penstock.reference.lifetimes.align import Aligner, Schedule, at_once, behind, never
-from penstock.reference.lifetimes.event import Cti, Insert, StreamEvent, events
-from penstock.reference.lifetimes.history import Converter, fold
-from penstock.reference.lifetimes.operator import feed
-from penstock.reference.lifetimes.oracle import COMBINE, snapshot
-from penstock.reference.lifetimes.snapshot import LEVELS
-from penstock.reference.lifetimes.state import STATES
-from penstock.reference.lifetimes.stream_class import is_ordered, is_perfect
 
 Mode = Literal["final", "sync"]
 every_mode = pytest.mark.parametrize("mode", ["final", "sync"])

@@ -23,9 +23,9 @@ from collections.abc import Callable
 from typing import Literal
 
 from penstock.errors import UserError
-from penstock.reference.lifetimes.event import INFINITY, Cti, Insert, Retract, SourceEvent, StreamEvent, Time, events
-from penstock.reference.lifetimes.operator import feed
-from penstock.reference.lifetimes.ordered import Ordered
+from speculative.event import INFINITY, Cti, Insert, Retract, SourceEvent, StreamEvent, Time, events
+from speculative.operator import feed
+from speculative.ordered import Ordered
 
 __all__ = ["Aligner", "Schedule", "at_once", "behind", "events", "feed", "never"]
 

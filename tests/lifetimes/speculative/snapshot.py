@@ -30,10 +30,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.reference.lifetimes.event import INFINITY, Cti, Insert, Payload, Retract, StreamEvent, Time, events
-from penstock.reference.lifetimes.operator import feed
-from penstock.reference.lifetimes.ordered import Ordered
-from penstock.reference.lifetimes.state import STATES, State
+from speculative.event import INFINITY, Cti, Insert, Payload, Retract, StreamEvent, Time, events
+from speculative.operator import feed
+from speculative.ordered import Ordered
+from speculative.state import STATES, State
 
 __all__ = ["LEVELS", "STATES", "MinimumLatency", "OrderPreserving", "PerfectnessPreserving", "events", "feed"]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.reference.lifetimes.event import INFINITY, Payload, StreamEvent, Time, events
-from penstock.reference.lifetimes.snapshot import PerfectnessPreserving
-from penstock.reference.lifetimes.state import STATES
+from speculative.event import INFINITY, Payload, StreamEvent, Time, events
+from speculative.snapshot import PerfectnessPreserving
+from speculative.state import STATES
 
 __all__ = ["STATES", "Heard", "events", "lines", "trace"]
 

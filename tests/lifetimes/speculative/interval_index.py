@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from penstock.reference.lifetimes.event import INFINITY, Payload, Time
-from penstock.reference.lifetimes.ordered import Ordered
+from speculative.event import INFINITY, Payload, Time
+from speculative.ordered import Ordered
 
 
 class IntervalIndex:

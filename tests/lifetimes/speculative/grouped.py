@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from penstock.errors import UserError
-from penstock.reference.lifetimes.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
-from penstock.reference.lifetimes.operator import feed
-from penstock.reference.lifetimes.snapshot import PerfectnessPreserving
-from penstock.reference.lifetimes.state import STATES
+from speculative.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
+from speculative.operator import feed
+from speculative.snapshot import PerfectnessPreserving
+from speculative.state import STATES
 
 __all__ = ["STATES", "GroupApply", "events", "feed"]
 

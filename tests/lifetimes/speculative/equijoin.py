@@ -19,9 +19,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 
-from penstock.reference.lifetimes.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
-from penstock.reference.lifetimes.interval_index import IntervalIndex
-from penstock.reference.lifetimes.ordered import Ordered
+from speculative.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
+from speculative.interval_index import IntervalIndex
+from speculative.ordered import Ordered
 
 #: None, alone or in a tuple, is equal to nothing.
 Key = Callable[[Payload], Hashable]

@@ -1,4 +1,7 @@
-"""The tables as a page of the documentation."""
+"""The tables of functions as a page of the documentation. To write it anew:
+
+python tests/sql/functions_page.py > docs/functions.md
+"""
 
 from __future__ import annotations
 
@@ -58,3 +61,7 @@ def _line(function: Function) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(page(), end="")

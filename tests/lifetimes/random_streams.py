@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from hypothesis import settings
 from hypothesis import strategies as st
-
-from penstock.reference.lifetimes.event import Cti, ExternalCti, Insert, Retract, SourceEvent, StreamEvent, Time
+from speculative.event import Cti, ExternalCti, Insert, Retract, SourceEvent, StreamEvent, Time
 
 C_INFINITY = Cti(math.inf)
 LATEST = 14

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import UserError
-from penstock.reference.lifetimes.align import Schedule, behind, never
-from penstock.reference.lifetimes.chains import ByChain, ByValue, Chaining
-from penstock.reference.lifetimes.event import (
+from speculative.align import Schedule, behind, never
+from speculative.chains import ByChain, ByValue, Chaining
+from speculative.event import (
     INFINITY,
     Cti,
     ExternalCti,
@@ -37,8 +37,8 @@ from penstock.reference.lifetimes.event import (
     Time,
     parse,
 )
-from penstock.reference.lifetimes.operator import feed
-from penstock.reference.lifetimes.ordered import Ordered
+from speculative.operator import feed
+from speculative.ordered import Ordered
 
 __all__ = ["Finalize", "behind", "feed", "parse"]
 
