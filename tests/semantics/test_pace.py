@@ -22,7 +22,7 @@ from random_cases import cuts, feeds_named
 import penstock as ps
 from penstock.engine.tasks.watch import Watch
 from penstock.operators.pace.operator import Pace
-from penstock.operators.pace.step import step_of
+from penstock.operators.pace.step import PaceStep
 from penstock.pattern.types import value_from_json
 from penstock.plan.operator import Operator
 from penstock.reference.interpret import Result, interpret
@@ -225,7 +225,7 @@ def test_letters_say_who_dropped_what_and_why() -> None:
     row = {"ts": at(1.5), "x": math.nan, "d": None, "b": b"\x00", "w": 'it\'s "ü"', "day": None, "ok": True}
     rows = pa.Table.from_pylist([row], schema=pace.schema.arrow)
     watch = Watch()
-    assert step_of(pace, "pace-1").run(rows, watch.beside("pace-1", 200_000_000)).num_rows == 0
+    assert PaceStep(pace).run(rows, watch.beside("pace-1", 200_000_000)).num_rows == 0
     (letter,) = watch.letters[0].to_pylist()
     assert (letter["stream"], letter["reason"], letter["time"]) == ("pace-1", "paced", at(1.5))
     assert letter["detail"] == (

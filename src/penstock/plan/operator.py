@@ -40,6 +40,11 @@ class Operator:
         """What this operator does, in a few words, for `explain`."""
         return ""
 
+    @property
+    def meaning(self) -> str:
+        """What decides its results, however it was written."""
+        return self.detail
+
     def for_tasks(self) -> Operator:
         """The record fit for travel: without what only the driver can do anything with."""
         return self

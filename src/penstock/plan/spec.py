@@ -254,7 +254,8 @@ class InRoom:
 
     def __set_name__(self, owner: type, question: str) -> None:
         # A spec that is derived from another, elsewhere, has its answers from where they are.
-        self.place = f"{sys.modules[owner.__module__].__package__}.{self.module}"
+        package = sys.modules[owner.__module__].__package__
+        self.place = self.module if "." in self.module else f"{package}.{self.module}"
         self.name = self.name or question
 
     def __get__(self, spec: Spec[Any] | None, kind: type[Spec[Any]]) -> Any:
@@ -269,12 +270,13 @@ class InRoom:
         return answer
 
 
-def found_in(module: str, name: str | None = None) -> Any:
-    """The answer is a function in a module of the room; without another name, it has that of the question.
+def found_in(module: str, name: str | None = None, given: Callable[..., tuple[Any, ...]] | None = None) -> Any:
+    """The answer is a function in a module of the room, or in one that is called by its full name.
 
-    It is given what the question gives, and its module is imported no sooner than it is asked.
+    Without another name, it has that of the question. It is given what the question gives, or what `given` makes of
+    that, and its module is imported no sooner than it is asked.
     """
-    return InRoom(module, name)
+    return InRoom(module, name, given)
 
 
 def of_one(module: str, name: str) -> Any:

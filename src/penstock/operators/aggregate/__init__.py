@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
 
@@ -41,11 +40,6 @@ class AggregateSpec(GroupsSpec[Aggregate]):
             tuple(inputs), with_weight(operator.schema), switches=operator.switches, label=operator.label,
             keys=operator.keys, aggregations=operator.aggregations, window=operator.window,
         )  # fmt: skip
-
-    def behaviour(self, operator: Aggregate, heard: bool) -> Behaviour:
-        from penstock.operators.aggregate.punctuation import ClosingBehaviour
-
-        return ClosingBehaviour(operator, operator.keys)
 
     judge = of_one("contract", "judge_aggregate")
     bound = of_one("contract", "bound_aggregate")

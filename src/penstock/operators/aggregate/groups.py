@@ -4,11 +4,14 @@ what was computed of its events."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.shared.families import KeepingSpec
-from penstock.plan.spec import Fact, Lineage, same
+from penstock.plan.spec import Fact, Lineage, Spec, same
+
+if TYPE_CHECKING:
+    from penstock.plan.behaviour import Behaviour
 
 A = TypeVar("A", bound=Aggregate)
 
@@ -28,8 +31,25 @@ class GroupsSpec(KeepingSpec[A]):
         """All that is computed of a group is stored, wanted or not."""
         return {*operator.keys, *(c for a in operator.aggregations for c in a.columns)}
 
+    def behaviour(self, operator: A, heard: bool) -> Behaviour:
+        """Positions, which label windows by count, say nothing of values: only other keys close groups then."""
+        from penstock.operators.aggregate.punctuation import ClosingBehaviour
+
+        return ClosingBehaviour(operator, operator.keys)
+
     def held(self, operator: A) -> dict[str, Any] | None:
         found: dict[str, Any] = {"kind": operator.kind, "keys": list(operator.keys)}
         if (window := operator.window) is not None:
             found |= {"label": window.label, "on": window.on, "size": getattr(window, "size", None)}
         return found
+
+
+def by_whole_groups(why: str) -> Any:
+    """Feedback: whole groups may go, single windows of one may not; `why` says what would become of the others."""
+
+    def respond(self: Spec[Any], operator: Any, pattern: Any) -> Any:
+        from penstock.operators.aggregate.feedback import respond_keeping
+
+        return respond_keeping(operator, pattern, (operator.window.label,), why)
+
+    return respond

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.operators.align.operator import Align
+from penstock.operators.shared.answers import kept_by, unchanged
 from penstock.operators.shared.families import KeepingSpec
-from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
-
-if TYPE_CHECKING:
-    import random
-
-    from penstock.pattern.pattern import Pattern
-    from penstock.plan.response import Response
+from penstock.plan.spec import Retraction, Traits, given, made_in, of_one
 
 
 class AlignSpec(KeepingSpec[Align]):
@@ -37,20 +32,14 @@ class AlignSpec(KeepingSpec[Align]):
     bound = of_one("contract", "bound_align")
 
     # --- feedback
-    def respond(self, operator: Align, pattern: Pattern) -> Response:
-        from penstock.plan.response import Response
-
-        # They leave as they came, sooner or later.
-        mine = pattern.over(operator.inputs[0].schema)
-        return Response(inputs=(mine,), send=((mine,),), purge=True)
+    respond = unchanged(purge=True)  # They leave as they came, sooner or later.
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("AlignKernel")
     reference = made_in("reference", "AlignReference")
 
     # --- tests
-    def example(self, random: random.Random, below: Any, other: Any) -> Any:
-        return None  # Nobody writes one: it is where a query blocks that is told to.
+    example = given(None)  # Nobody writes one: it is where a query blocks that is told to.
 
 
 SPEC = AlignSpec()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.operators.aggregate.groups import GroupsSpec
+from penstock.operators.aggregate.groups import GroupsSpec, by_whole_groups
 from penstock.operators.count_aggregate.operator import CountAggregate
 from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
-
-    from penstock.plan.behaviour import Behaviour
 
 
 class CountAggregateSpec(GroupsSpec[CountAggregate]):
@@ -24,15 +22,9 @@ class CountAggregateSpec(GroupsSpec[CountAggregate]):
         exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
     ))  # fmt: skip
 
-    def behaviour(self, operator: CountAggregate, heard: bool) -> Behaviour:
-        """Positions say nothing about values: a group goes on until punctuation speaks of its other keys."""
-        from penstock.operators.aggregate.punctuation import ClosingBehaviour
-
-        return ClosingBehaviour(operator, operator.keys)
-
     judge = of_one("contract", "judge_counts")
     bound = of_one("contract", "bound_counts")
-    respond = found_in("feedback", "respond_counts")
+    respond = by_whole_groups("an event less would shift all later windows of its group")
     step = found_in("step", "step_of")
     reference = made_in("reference", "CountAggregateReference")
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.distinct.operator import Distinct
+from penstock.operators.shared.answers import kept_by, unchanged
 from penstock.operators.shared.families import KeepingSpec
-from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
+from penstock.plan.spec import Retraction, Traits, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
-    from penstock.plan.response import Response
 
 
 class DistinctSpec(KeepingSpec[Distinct]):
@@ -28,9 +27,6 @@ class DistinctSpec(KeepingSpec[Distinct]):
         keeps_state=True, heeds_order=False, at_once=False, makes="one",
         exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
     ))  # fmt: skip
-
-    def held(self, operator: Distinct) -> dict[str, Any] | None:
-        return {"kind": operator.kind}
 
     # --- speculation
     def revised(self, operator: Distinct, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
@@ -55,16 +51,12 @@ class DistinctSpec(KeepingSpec[Distinct]):
     bound = of_one("contract", "bound_distinct")
 
     # --- feedback
-    def respond(self, operator: Distinct, pattern: Pattern) -> Response:
-        from penstock.plan.response import Response
-
-        # Copies of an event match alike, so all go or none. Once its first copy is forgotten, a later one would
-        # come out as new: the guard stays.
-        mine = pattern.over(operator.inputs[0].schema)
-        return Response(inputs=(mine,), send=((mine,),), purge=True, pinned=True)
+    # Copies of an event match alike, so all go or none. Once its first copy is forgotten, a later one would come out
+    # as new: the guard stays.
+    respond = unchanged(purge=True, pinned=True)
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("DistinctKernel")
     reference = made_in("reference", "DistinctReference")
 
     # --- tests

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.fold.operator import Fold
 from penstock.operators.settle import HoldingSpec
-from penstock.plan.spec import Traits, found_in, made_in
+from penstock.operators.shared.answers import behind_only
+from penstock.plan.spec import Traits, found_in, made_in, of_one
 
 if TYPE_CHECKING:
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
 
 
 class FoldSpec(HoldingSpec[Fold]):
@@ -33,16 +30,8 @@ class FoldSpec(HoldingSpec[Fold]):
 
         return SettlingBehaviour(operator, operator.by)
 
-    def judge(self, operator: Fold, below: Sequence[Flow]) -> Verdict:
-        from penstock.operators.fold.contract import judge_fold
-
-        return judge_fold(operator, below[0])
-
-    def respond(self, operator: Fold, pattern: Pattern) -> Response:
-        from penstock.plan.response import Response
-
-        return Response(inputs=(None,), send=((),), why="what is told again has to be told whole")
-
+    judge = of_one("contract", "judge_fold")
+    respond = behind_only("what is told again has to be told whole")
     step = found_in("step", "step_of")
     reference = made_in("reference", "FoldReference")
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.impute.operator import Impute
 from penstock.operators.map import unchanged
+from penstock.operators.shared.answers import as_carried, kept_by
 from penstock.operators.shared.families import KeepingSpec
 from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in, of_one, same
 
 if TYPE_CHECKING:
     import random
-
-    from penstock.plan.behaviour import Behaviour
 
 
 class ImputeSpec(KeepingSpec[Impute]):
@@ -26,22 +25,13 @@ class ImputeSpec(KeepingSpec[Impute]):
     def lineage(self, operator: Impute) -> Lineage:
         return same(operator, operator.keeps)
 
-    def definition(self, operator: Impute) -> str:
-        return operator.meaning
-
-    def held(self, operator: Impute) -> dict[str, Any] | None:
-        return {"kind": operator.kind}
-
-    def behaviour(self, operator: Impute, heard: bool) -> Behaviour:
-        from penstock.operators.impute.punctuation import QueueBehaviour
-
-        return QueueBehaviour(operator, asks=heard)
-
+    behaviour = found_in("punctuation", "QueueBehaviour")
     judge = of_one("contract", "judge_impute")
     bound = of_one("contract", "bound_impute")
-    respond = found_in("feedback", "respond_impute")
+    # What waits in the queue may go too. Nothing of it has come out, so no guard need stay.
+    respond = as_carried("not among those that the function keeps", purge=True)
     passes_all = given(True)
-    step = found_in("step", "step_of")
+    step = kept_by("QueueKernel", labours=True)
     reference = made_in("reference", "ImputeReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

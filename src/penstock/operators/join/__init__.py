@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import PADDED, Join, join_definition, lineage_of
+from penstock.operators.shared.answers import kept_by
 from penstock.operators.shared.families import KeepingSpec
 from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Sequence
 
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
 
@@ -57,10 +57,7 @@ class JoinSpec(KeepingSpec[Join]):
         return RevisedJoin(**known | {"inputs": tuple(inputs), "schema": with_weight(operator.schema)})
 
     # --- punctuation
-    def behaviour(self, operator: Join, heard: bool) -> Behaviour:
-        from penstock.operators.join.punctuation import JoinBehaviour
-
-        return JoinBehaviour(operator, asks=heard)
+    behaviour = found_in("penstock.operators.join.punctuation", "JoinBehaviour")
 
     # --- contracts
     judge = found_in("contract", "judge_join")
@@ -71,7 +68,7 @@ class JoinSpec(KeepingSpec[Join]):
     issues = found_in("feedback", "issues_join")
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("JoinKernel")
     reference = made_in("reference", "JoinReference")
 
     # --- tests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.operators.aggregate.groups import GroupsSpec
+from penstock.operators.aggregate.groups import GroupsSpec, by_whole_groups
 from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
 
@@ -32,7 +32,7 @@ class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
 
     judge = of_one("contract", "judge_landmarks")
     bound = of_one("contract", "bound_landmarks")
-    respond = found_in("feedback", "respond_landmarks")
+    respond = by_whole_groups("an event counts for all later landmark windows")
     step = found_in("step", "step_of")
     reference = made_in("reference", "LandmarkAggregateReference")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.limit.operator import Limit
+from penstock.operators.shared.answers import behind_only, kept_by
 from penstock.operators.shared.families import KeepingSpec
-from penstock.plan.spec import Measurements, Retraction, Told, Traits, found_in, given, made_in, of_one
+from penstock.plan.spec import Measurements, Retraction, Told, Traits, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from penstock.contract.flow import Flow
     from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
-    from penstock.plan.response import Response
 
 
 class LimitSpec(KeepingSpec[Limit]):
@@ -29,9 +28,6 @@ class LimitSpec(KeepingSpec[Limit]):
         keeps_state=True, heeds_order=True, at_once=False, makes="one",
         exact=True, listens=False, queues=False, retracts=Retraction.REFUSES,
     ))  # fmt: skip
-
-    def held(self, operator: Limit) -> dict[str, Any] | None:
-        return {"kind": operator.kind}
 
     # --- punctuation
     behaviour = made_in("punctuation", "LimitBehaviour")
@@ -49,11 +45,8 @@ class LimitSpec(KeepingSpec[Limit]):
         return min([operator.count, *(n for n in below if n is not None)])
 
     # --- feedback
-    def respond(self, operator: Limit, pattern: Pattern) -> Response:
-        from penstock.plan.responses import behind_only
-
-        # The first n are counted before anybody looks at them.
-        return behind_only(operator, "what is dropped before it would let others in")
+    # The first n are counted before anybody looks at them.
+    respond = behind_only("what is dropped before it would let others in")
 
     def issues(self, operator: Limit, below: Sequence[Flow]) -> Iterable[Told]:
         """When there is enough, nothing is wanted."""
@@ -62,7 +55,7 @@ class LimitSpec(KeepingSpec[Limit]):
         return [Told(0, unwanted(operator.inputs[0].schema, {}), widening=True)]
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("LimitKernel")
     reference = made_in("reference", "LimitReference")
 
     # --- tests

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.shared.families import AtOnceSpec
-from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in
+from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in, made_in, of_one
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
     from penstock.plan.behaviour import Behaviour
     from penstock.reference.running import Running
 
@@ -46,21 +44,14 @@ class LookupSpec(AtOnceSpec[TableJoin]):
         return ThroughBehaviour(partial(through_table, operator))
 
     # --- contracts
-    def judge(self, operator: TableJoin, below: Sequence[Flow]) -> Verdict:
-        from penstock.contract.passing import passing
-
-        return passing(operator, below[0])
-
-    def rates(self, operator: TableJoin, below: Sequence[Rates]) -> Rates:
-        from penstock.contract.bounding import passing_rates
-
-        return passing_rates(operator, below[0])
+    judge = of_one("penstock.contract.passing", "passing")
+    rates = of_one("penstock.contract.bounding", "passing_rates")
 
     # --- feedback
     respond = found_in("feedback", "respond_lookup")
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = made_in("step", "LookupStep")
 
     def reference(self, operator: TableJoin, around: Surroundings) -> Running:
         from penstock.operators.lookup import reference

@@ -21,8 +21,3 @@ class LookupStep(SqlStep):
     def sql(self, rows: str, asked: Asked) -> str:
         name = registered(self.operator.table.name)
         return LookupKernel(self.operator).sql(rows, name, deepest(asked.tables[name]))
-
-
-def step_of(operator: TableJoin, node_id: str) -> SqlStep:
-    """What tasks do: see `penstock.kernels.step`."""
-    return LookupStep(operator)

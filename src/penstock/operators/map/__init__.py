@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.map.operator import Map
+from penstock.operators.shared.answers import as_carried
 from penstock.operators.shared.families import AtOnceSpec
 from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in, of_one, same
 
@@ -32,9 +33,6 @@ class MapSpec(AtOnceSpec[Map]):
     def lineage(self, operator: Map) -> Lineage:
         return same(operator, operator.keeps)
 
-    def definition(self, operator: Map) -> str:
-        return operator.meaning
-
     def behaviour(self, operator: Map, heard: bool) -> Behaviour:
         from functools import partial
 
@@ -45,8 +43,8 @@ class MapSpec(AtOnceSpec[Map]):
 
     judge = of_one("contract", "judge_map")
     rates = of_one("contract", "mapped_rates")
-    respond = found_in("feedback", "respond_map")
-    step = found_in("step", "step_of")
+    respond = as_carried("not among those that the function keeps")
+    step = found_in("step", "MapStep")
     reference = made_in("reference", "MapReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -29,8 +29,3 @@ class MapStep(TableStep):
         parts = [(w, rows.filter(pc.equal(rows[WEIGHT], w))) for w in pc.unique(rows[WEIGHT]).to_pylist()]
         made = [weighted(apply_function(plain, self.node_id, part.drop_columns([WEIGHT])), w) for w, part in parts]
         return pa.concat_tables(made)
-
-
-def step_of(operator: Map, node_id: str) -> TableStep:
-    """What tasks do: see `penstock.kernels.step`."""
-    return MapStep(operator, node_id)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.operators.join.operator import lineage_of, origins_in_words
 from penstock.operators.multijoin.operator import MultiJoin
+from penstock.operators.shared.answers import kept_by
 from penstock.operators.shared.families import KeepingSpec
 from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
 
 
 class MultiJoinSpec(KeepingSpec[MultiJoin]):
@@ -39,29 +36,20 @@ class MultiJoinSpec(KeepingSpec[MultiJoin]):
     def definition(self, operator: MultiJoin) -> str:
         return f"{operator.meaning}; {origins_in_words(operator.columns, operator.side_names)}"
 
-    def held(self, operator: MultiJoin) -> dict[str, Any] | None:
-        from penstock.operators.join.meeting import held_by
-
-        return held_by(operator)
+    held = made_in("penstock.operators.join.meeting", "held_by")
 
     # --- punctuation
-    def behaviour(self, operator: MultiJoin, heard: bool) -> Behaviour:
-        from penstock.operators.join.punctuation import JoinBehaviour
-
-        return JoinBehaviour(operator, asks=heard)
+    behaviour = found_in("penstock.operators.join.punctuation", "JoinBehaviour")
 
     # --- contracts
     judge = found_in("contract", "judge_multijoin")
     bound = found_in("contract", "bound_multijoin")
 
     # --- feedback
-    def respond(self, operator: MultiJoin, pattern: Pattern) -> Response:
-        from penstock.operators.join.feedback import respond_join
-
-        return respond_join(operator, pattern)
+    respond = found_in("penstock.operators.join.feedback", "respond_join")
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("MultiJoinKernel")
     reference = made_in("reference", "MultiJoinReference")
 
     # --- tests

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.order_by.operator import OrderBy
+from penstock.operators.shared.answers import kept_by
 from penstock.operators.shared.families import KeepingSpec
-from penstock.plan.spec import Retraction, Traits, found_in, made_in, of_one
+from penstock.plan.spec import Retraction, Traits, made_in, of_one
 
 if TYPE_CHECKING:
     import random
@@ -49,7 +50,7 @@ class OrderBySpec(KeepingSpec[OrderBy]):
         return Response(inputs=(mine,), send=((mine,),), purge=True)
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("OrderKernel")
     reference = made_in("reference", "OrderByReference")
 
     # --- tests

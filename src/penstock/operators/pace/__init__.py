@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.operators.pace.operator import Pace
 from penstock.operators.shared.families import AtOnceSpec
 from penstock.operators.union.operator import alike, of_any
-from penstock.plan.spec import Lineage, Retraction, Surroundings, Told, Traits, found_in, given
+from penstock.plan.spec import Lineage, Retraction, Surroundings, Told, Traits, found_in, given, made_in
 
 if TYPE_CHECKING:
     import random
@@ -42,11 +42,7 @@ class PaceSpec(AtOnceSpec[Pace]):
     # --- contracts
     judge = found_in("contract", "judge_pace")
     rates = found_in("contract", "paced")
-
-    def total(self, operator: Pace, below: Sequence[int | None]) -> int | None:
-        from penstock.operators.union.contract import added
-
-        return added(below)
+    total = found_in("penstock.operators.union.contract", "added", lambda operator, below: (below,))
 
     # --- feedback
     def respond(self, operator: Pace, pattern: Pattern) -> Response:
@@ -67,7 +63,7 @@ class PaceSpec(AtOnceSpec[Pace]):
         return [Told(port, feedback, widening=True) for port, feedback in enumerate(told)]
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = made_in("step", "PaceStep")
 
     def reference(self, operator: Pace, around: Surroundings) -> Running:
         from penstock.operators.pace import reference

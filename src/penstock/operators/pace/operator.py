@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyarrow.types import is_timestamp
 
 from penstock.pattern.duration import format_duration
-
-if TYPE_CHECKING:
-    pass
 from penstock.plan.operator import Operator
 
 

@@ -41,8 +41,3 @@ class PaceStep(TableStep):
         extent = format_duration(bound) if pa.types.is_timestamp(t) else f"{bound:,}"
         told = f" is more than {extent} behind the latest: before {from_tick(floor, t)}"
         return f"{literal(on + ' ')} || CAST({quote(on)} AS VARCHAR) || {literal(told)}"
-
-
-def step_of(operator: Pace, node_id: str) -> TableStep:
-    """What tasks do: see `penstock.kernels.step`."""
-    return PaceStep(operator)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.process.operator import Process
+from penstock.operators.shared.answers import behind_only, kept_by
 from penstock.operators.shared.families import KeepingSpec
-from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in, of_one, same
+from penstock.plan.spec import Lineage, Retraction, Traits, given, made_in, of_one, same
 
 if TYPE_CHECKING:
     import random
@@ -26,9 +27,6 @@ class ProcessSpec(KeepingSpec[Process]):
     def lineage(self, operator: Process) -> Lineage:
         return same(operator, operator.kept)
 
-    def definition(self, operator: Process) -> str:
-        return operator.meaning
-
     def held(self, operator: Process) -> dict[str, Any] | None:
         return {"kind": operator.kind, "keys": list(operator.by)}
 
@@ -40,10 +38,11 @@ class ProcessSpec(KeepingSpec[Process]):
     bound = of_one("contract", "bound_process")
 
     # --- feedback
-    respond = found_in("feedback", "respond_process")
+    # What is not wanted now may be what the function has to know later.
+    respond = behind_only("the function may need an event for its state, whatever it results in")
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("ProcessKernel", labours=True)
     reference = made_in("reference", "ProcessReference")
 
     # --- tests

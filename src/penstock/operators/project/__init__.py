@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.project.operator import Project
+from penstock.operators.shared.answers import as_carried
 from penstock.operators.shared.families import AtOnceSpec
-from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in, given, of_one
+from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
@@ -38,9 +39,6 @@ class ProjectSpec(AtOnceSpec[Project]):
 
         return frozenset(name for name, e in operator.columns if name in wanted or carried(e) in below[0])
 
-    def definition(self, operator: Project) -> str:
-        return operator.meaning
-
     def revised(self, operator: Project, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
         """The weight goes through, whatever else is computed."""
         from dataclasses import replace
@@ -69,8 +67,8 @@ class ProjectSpec(AtOnceSpec[Project]):
 
         return renamed(below[0], operator, operator.renames)
 
-    respond = found_in("feedback", "respond_project")
-    step = found_in("step", "step_of")
+    respond = as_carried("computed here")
+    step = made_in("step", "ProjectStep")
 
     def reference(self, operator: Project, around: Surroundings) -> Running:
         from penstock.operators.project import reference

@@ -35,8 +35,3 @@ class ProjectStep(SqlStep):
 def _null(expression: Expression) -> str:
     """In the place of what nobody looks at."""
     return expression.sql if carried(expression) else f"CAST(NULL AS {duckdb_type(expression.type)})"
-
-
-def step_of(operator: Project, node_id: str) -> SqlStep:
-    """What tasks do: see `penstock.kernels.step`."""
-    return ProjectStep(operator)

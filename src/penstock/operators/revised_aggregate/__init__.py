@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
 
 from penstock.operators.aggregate.groups import GroupsSpec
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
+from penstock.operators.shared.answers import as_it_is, behind_only
 from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
 from penstock.plan.weight import WEIGHT
-
-if TYPE_CHECKING:
-    import random
-
-    from penstock.pattern.pattern import Pattern
-    from penstock.plan.behaviour import Behaviour
-    from penstock.plan.consistency import Consistency
-    from penstock.plan.operator import Operator
-    from penstock.plan.response import Response
 
 
 class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
@@ -33,32 +24,17 @@ class RevisedAggregateSpec(GroupsSpec[RevisedAggregate]):
     def reads(self, operator: RevisedAggregate, port: int, wanted: frozenset[str]) -> Collection[str]:
         return {*super().reads(operator, port, wanted), *((WEIGHT,) if operator.of_changes else ())}
 
-    def revised(self, operator: RevisedAggregate, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
-        from dataclasses import replace
-
-        return replace(operator, inputs=tuple(inputs))
-
-    def behaviour(self, operator: RevisedAggregate, heard: bool) -> Behaviour:
-        from penstock.operators.aggregate.punctuation import ClosingBehaviour
-
-        return ClosingBehaviour(operator, operator.keys)
-
+    revised = as_it_is
     judge = of_one("contract", "judge_revised")
     bound = of_one("contract", "bound_revised")
 
     def total(self, operator: RevisedAggregate, below: Sequence[int | None]) -> int | None:
         return None if below[0] is None else 2 * below[0]
 
-    def respond(self, operator: RevisedAggregate, pattern: Pattern) -> Response:
-        from penstock.plan.responses import behind_only
-
-        return behind_only(operator, "results that are corrected later are told apart behind it")
-
+    respond = behind_only("results that are corrected later are told apart behind it")
     step = found_in("step", "step_of")
     reference = made_in("reference", "RevisedAggregateReference")
-
-    def example(self, random: random.Random, below: Any, other: Any) -> Any:
-        return None  # Nobody writes one: a query that speculates is made of one that does not.
+    example = given(None)  # Nobody writes one: a query that speculates is made of one that does not.
 
 
 SPEC = RevisedAggregateSpec()

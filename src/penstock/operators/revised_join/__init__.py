@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.operators.join import JoinSpec
 from penstock.operators.join.operator import Join
 from penstock.operators.revised_join.operator import RevisedJoin
+from penstock.operators.shared.answers import as_it_is, behind_only
 from penstock.plan.spec import Measurements, Retraction, Told, Traits, found_in, given, made_in
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Collection, Iterable, Sequence
 
     from penstock.contract.flow import Flow, Verdict
     from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
-    from penstock.pattern.pattern import Pattern
-    from penstock.plan.consistency import Consistency
-    from penstock.plan.operator import Operator
-    from penstock.plan.response import Response
 
 
 class RevisedJoinSpec(JoinSpec):
@@ -40,8 +36,7 @@ class RevisedJoinSpec(JoinSpec):
         return {*super().reads(operator, port, wanted), *((WEIGHT,) if is_weighted(operator.inputs[port]) else ())}
 
     # --- speculation
-    def revised(self, operator: Join, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
-        return replace(operator, inputs=tuple(inputs))
+    revised = as_it_is
 
     # --- contracts
     def judge(self, operator: Join, below: Sequence[Flow]) -> Verdict:
@@ -56,10 +51,7 @@ class RevisedJoinSpec(JoinSpec):
         return replace(bound, delay=0), replace(behind, rate=None, unique=frozenset())
 
     # --- feedback
-    def respond(self, operator: Join, pattern: Pattern) -> Response:
-        from penstock.plan.responses import behind_only
-
-        return behind_only(operator, "results that are corrected later are told apart behind it")
+    respond = behind_only("results that are corrected later are told apart behind it")
 
     def issues(self, operator: Join, below: Sequence[Flow]) -> Iterable[Told]:
         return ()
@@ -69,8 +61,7 @@ class RevisedJoinSpec(JoinSpec):
     reference = made_in("reference", "RevisedJoinReference")
 
     # --- tests
-    def example(self, random: random.Random, below: Any, other: Any) -> Any:
-        return None  # Nobody writes one: a query that speculates is made of one that does not.
+    example = given(None)  # Nobody writes one: a query that speculates is made of one that does not.
 
 
 SPEC = RevisedJoinSpec()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.join.operator import PADDED, join_definition, lineage_of
 from penstock.operators.rows_join.operator import RowsJoin
+from penstock.operators.shared.answers import kept_by
 from penstock.operators.shared.families import KeepingSpec
 from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in
 
@@ -49,7 +50,7 @@ class RowsJoinSpec(KeepingSpec[RowsJoin]):
     issues = made_in("feedback", "issues_rows_join")
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("RowsJoinKernel")
     reference = made_in("reference", "RowsJoinReference")
 
     # --- tests

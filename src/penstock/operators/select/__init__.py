@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.operators.select.operator import Select
 from penstock.operators.shared.thinning import ThinningSpec
-from penstock.plan.spec import found_in, made_in
+from penstock.plan.spec import made_in
 
 if TYPE_CHECKING:
     import random
@@ -22,7 +22,7 @@ class SelectSpec(ThinningSpec[Select]):
     def definition(self, operator: Select) -> str:
         return operator.predicate.sql
 
-    step = found_in("step", "step_of")
+    step = made_in("step", "SelectStep")
     reference = made_in("reference", "SelectReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

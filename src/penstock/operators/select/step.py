@@ -24,8 +24,3 @@ class SelectStep(SqlStep):
     def sql(self, rows: str, asked: Asked) -> str:
         fence = FENCE if self.predicate.can_fail else ""
         return f"SELECT * FROM ({rows}) WHERE {self.predicate.sql}{fence}"
-
-
-def step_of(operator: Select, node_id: str) -> SqlStep:
-    """What tasks do: see `penstock.kernels.step`."""
-    return SelectStep(operator)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from penstock.plan.behaviour import Behaviour
     from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
 
@@ -54,11 +53,6 @@ class SessionAggregateSpec(GroupsSpec[SessionAggregate]):
     def held(self, operator: SessionAggregate) -> dict[str, Any] | None:
         """A session is over when nothing more comes up to its end, nor at it."""
         return {**(super().held(operator) or {}), "size": 0, "through": True}
-
-    def behaviour(self, operator: SessionAggregate, heard: bool) -> Behaviour:
-        from penstock.operators.aggregate.punctuation import ClosingBehaviour
-
-        return ClosingBehaviour(operator, operator.keys)
 
     judge = of_one("contract", "judge_sessions")
     bound = of_one("contract", "bound_sessions")

@@ -33,7 +33,7 @@ class UsualSpec(Spec[O]):
         return frozenset(operator.schema.names)
 
     def definition(self, operator: O) -> str:
-        return operator.detail
+        return operator.meaning
 
     def total(self, operator: O, below: Sequence[int | None]) -> int | None:
         """Of an event comes one at most, or any number."""
@@ -50,6 +50,9 @@ class KeepingSpec(UsualSpec[O]):
 
     def lineage(self, operator: O) -> Lineage:
         return same(operator)
+
+    def held(self, operator: O) -> dict[str, Any] | None:
+        return {"kind": operator.kind}
 
 
 class AtOnceSpec(UsualSpec[O]):

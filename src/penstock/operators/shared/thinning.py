@@ -9,16 +9,13 @@ from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock.operators.shared.answers import unchanged
 from penstock.operators.shared.families import AtOnceSpec
 from penstock.plan.operator import Operator
-from penstock.plan.spec import Lineage, Retraction, Traits, given, same
+from penstock.plan.spec import Lineage, Retraction, Traits, given, of_one, same
 
 if TYPE_CHECKING:
-    from penstock.contract.flow import Flow, Verdict
-    from penstock.contract.rates import Rates
-    from penstock.pattern.pattern import Pattern
     from penstock.plan.behaviour import Behaviour
-    from penstock.plan.response import Response
 
 O = TypeVar("O", bound=Operator)  # noqa: E741
 
@@ -50,18 +47,8 @@ class ThinningSpec(AtOnceSpec[O]):
 
         return ThroughBehaviour(lambda pattern: [pattern.over(operator.schema)])
 
-    def judge(self, operator: O, below: Sequence[Flow]) -> Verdict:
-        from penstock.contract.passing import passing
+    judge = of_one("penstock.contract.passing", "passing")
 
-        return passing(operator, below[0])
+    rates = of_one("penstock.contract.bounding", "passing_rates")
 
-    def rates(self, operator: O, below: Sequence[Rates]) -> Rates:
-        from penstock.contract.bounding import passing_rates
-
-        return passing_rates(operator, below[0])
-
-    def respond(self, operator: O, pattern: Pattern) -> Response:
-        """A result is its event, unchanged: the two match alike."""
-        from penstock.plan.responses import unchanged
-
-        return unchanged(operator, pattern)
+    respond = unchanged()

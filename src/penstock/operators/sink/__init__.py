@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.operators.shared.thinning import ThinningSpec
 from penstock.operators.sink.operator import Sink
 from penstock.plan.spec import Surroundings, found_in, given
 
 if TYPE_CHECKING:
-    import random
-
     from penstock.reference.running import Running
 
 
@@ -32,8 +30,7 @@ class SinkSpec(ThinningSpec[Sink]):
 
         return SinkReference()
 
-    def example(self, random: random.Random, below: Any, other: Any) -> Any:
-        return None  # Nothing stands on a sink: whoever runs a plan ends it with one.
+    example = given(None)  # Nothing stands on a sink: whoever runs a plan ends it with one.
 
 
 SPEC = SinkSpec()

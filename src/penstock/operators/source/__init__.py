@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.operators.shared.families import UsualSpec
 from penstock.operators.source.operator import Source
 from penstock.plan.spec import Measurements, Retraction, Surroundings, Traits, found_in, given, made_in
 
 if TYPE_CHECKING:
-    import random
-
     from penstock.contract.rates import Rates
     from penstock.contract.size import Bound
     from penstock.pattern.pattern import Pattern
@@ -63,15 +61,14 @@ class SourceSpec(UsualSpec[Source]):
         return Response(output=True)
 
     passes_all = given(False)
-    step = found_in("step", "step_of")
+    step = found_in("penstock.kernels.step", "Reading", lambda *_: ())
 
     def reference(self, operator: Source, around: Surroundings) -> Running:
         from penstock.operators.source import reference
 
         return reference.SourceReference(operator, around.partitions)
 
-    def example(self, random: random.Random, below: Any, other: Any) -> Any:
-        return None  # It stands on nothing.
+    example = given(None)  # It stands on nothing.
 
 
 SPEC = SourceSpec()

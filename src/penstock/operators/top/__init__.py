@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.operators.shared.answers import kept_by
 from penstock.operators.shared.families import KeepingSpec
 from penstock.operators.top.operator import Top
 from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_one
@@ -43,7 +44,7 @@ class TopSpec(KeepingSpec[Top]):
     issues = made_in("feedback", "issues_of")
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = kept_by("TopKernel")
     reference = made_in("reference", "TopReference")
 
     # --- tests

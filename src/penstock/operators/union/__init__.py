@@ -62,17 +62,13 @@ class UnionSpec(AtOnceSpec[Union]):
     # --- contracts
     judge = found_in("contract", "judge_union")
     rates = found_in("contract", "united")
-
-    def total(self, operator: Union, below: Sequence[int | None]) -> int | None:
-        from penstock.operators.union.contract import added
-
-        return added(below)
+    total = found_in("penstock.operators.union.contract", "added", lambda operator, below: (below,))
 
     # --- feedback
     respond = found_in("feedback", "respond_union")
 
     # --- running it
-    step = found_in("step", "step_of")
+    step = found_in("penstock.kernels.step", "Passing", lambda *_: ())
     reference = made_in("reference", "UnionReference")
 
     # --- tests

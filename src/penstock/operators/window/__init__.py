@@ -67,7 +67,7 @@ class WindowSpec(AtOnceSpec[Bucket]):
         """An event may be in windows that match and in others: what is said of events alone passes whole."""
         return operator.window.label not in pattern.restricted
 
-    step = found_in("step", "step_of")
+    step = made_in("step", "WindowStep")
     reference = made_in("reference", "BucketReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:

@@ -24,8 +24,3 @@ class WindowStep(SqlStep):
 
     def sql(self, rows: str, asked: Asked) -> str:
         return bucket_sql(rows, self.window)
-
-
-def step_of(operator: Bucket, node_id: str) -> SqlStep:
-    """What tasks do: see `penstock.kernels.step`."""
-    return WindowStep(operator)
