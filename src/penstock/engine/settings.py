@@ -24,7 +24,8 @@ class Settings:
     overlap: bool = True
     fuse_below: int = 16 << 20
     #: Epochs of fewer bytes go to tasks that stay, where the session has room for them; 0: all are jobs of their own.
-    resident_below: int = 64 << 20
+    #: None: a GiB where all tasks share a machine, 64 MiB where parcels have to travel.
+    resident_below: int | None = None
     #: Seconds, beside one for each MiB to read, after which such a task that does not answer is given up.
     hung_after: float = 60.0
     attempts: int = 3
@@ -52,7 +53,7 @@ def check_setting(name: str, value: Any) -> None:
     if name in ("max_rows", "max_bytes", "buckets", "batch_rows", "merge_above") and value is not None:
         if not isinstance(value, int) or value < 1:
             raise UserError(f"setting {name}={value!r} is not possible", hint="a whole number of at least 1")
-    elif name == "resident_below" and not (isinstance(value, int) and value >= 0):
+    elif name == "resident_below" and value is not None and not (isinstance(value, int) and value >= 0):
         raise UserError(f"setting {name}={value!r} is not possible", hint="a number of bytes; 0: no tasks that stay")
     elif name == "hung_after" and not (isinstance(value, int | float) and value > 0):
         raise UserError(f"setting {name}={value!r} is not possible", hint="a number of seconds above 0")

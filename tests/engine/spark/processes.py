@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from penstock.engine.tasks import exchange
 from penstock.portal.testing import LocalContext, LocalRDD, LocalSession
 
 # Not forked from here: threads of Arrow and DuckDB do not come along.
@@ -29,7 +30,8 @@ class ProcessRDD(LocalRDD):
         return found
 
     def count(self) -> int:
-        started = [_CONTEXT.Process(target=_run, args=(self.task, i), daemon=True) for i in range(self.partitions)]
+        given = [(self.task, i, self.context.large) for i in range(self.partitions)]
+        started = [_CONTEXT.Process(target=_run, args=args, daemon=True) for args in given]
         for process in started:
             process.start()
         self.context.running = started
@@ -52,7 +54,8 @@ class ProcessRDD(LocalRDD):
                 other.kill()
 
 
-def _run(task: Callable[[int, Iterable[Any]], Iterable[Any]], index: int) -> None:
+def _run(task: Callable[[int, Iterable[Any]], Iterable[Any]], index: int, large: int) -> None:
+    exchange.LARGE = large
     list(task(index, iter(())))
 
 
@@ -66,6 +69,8 @@ class ProcessContext(LocalContext):
         self.started = 0
         self.waits = False
         self.conf: dict[str, str] = {}
+        #: From how many bytes on a parcel is a file.
+        self.large = exchange.LARGE
 
     def parallelize(self, records: Iterable[Any], partitions: int | None = None) -> LocalRDD:
         if isinstance(records, range):  # What tasks that stay are started with.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -20,6 +21,7 @@ import pytest
 from processes import ProcessContext, ProcessSession
 
 import penstock as ps
+from penstock.engine.epoch import submitting
 from penstock.engine.spark import residents
 from penstock.engine.spark.residents import Lodging, LostResidentError, lodging_of, slots
 from penstock.engine.tasks.exchange import REPORT, Parcel
@@ -126,6 +128,48 @@ def test_large_epochs_and_those_who_do_not_want_it_are_jobs(data: Path, session:
     run = start(data, tmp_path / "b", session, resident_below=size // 4)
     run.wait()
     assert run.history[0].path == "job"
+
+
+@pytest.mark.parametrize("name", ["window", "two levels", "join"])
+def test_large_parcels_are_files_that_go_with_their_epoch(
+    monkeypatch: pytest.MonkeyPatch, name: str, data: Path, expected: dict[str, list[Any]], tmp_path: Path
+) -> None:
+    made: list[Path] = []
+    found: set[str] = set()
+    depot = submitting._depot
+
+    def kept(*given: Any) -> str | None:
+        made.append(Path(depot(*given) or ""))
+        return str(made[-1])
+
+    def look(_: Any) -> None:
+        found.update(file.suffix for folder in made if folder.exists() for file in folder.iterdir())
+
+    monkeypatch.setattr(submitting, "RESIDENT_ANYWHERE", 0)
+    monkeypatch.setattr(submitting, "_depot", kept)
+    session = ProcessSession(2)
+    session.sparkContext.large = 1
+    run = start(data, tmp_path, session, name, buckets=3, fuse_below=0, listener=look, resident_below=1 << 30)
+    run.wait()
+    assert rows(tmp_path) == expected[name]
+    assert {p.path for p in run.history} == {"resident"}
+    assert made and found == {".arrow"}
+    gc.collect()
+    assert not any(folder.exists() for folder in made)
+    lodging_of(session.sparkContext).residents.close()  # type: ignore[arg-type,union-attr]
+
+
+def test_an_epoch_goes_to_tasks_that_stay_by_its_size_and_by_where_they_are(
+    monkeypatch: pytest.MonkeyPatch, data: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(submitting, "RESIDENT_ANYWHERE", 1)
+    for master, path in {"local[8]": "resident", "spark://host:7077": "job"}.items():
+        session = ProcessSession(2, master)
+        run = start(data, tmp_path / path, session)
+        run.wait()
+        assert {p.path for p in run.history} == {path}
+        if (lodging := lodging_of(session.sparkContext)).residents is not None:  # type: ignore[arg-type,union-attr]
+            lodging.residents.close()  # type: ignore[union-attr]
 
 
 def test_whoever_is_killed_nothing_is_lost_or_doubled(

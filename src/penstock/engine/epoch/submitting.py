@@ -35,6 +35,9 @@ _PARCELS = "penstock-parcels-"
 SMALLEST_TASK = 1 << 20
 #: Telling one that is there costs less.
 SMALLEST_PIECE = 1 << 18
+#: Epochs of fewer bytes go to tasks that stay, if nothing else is said: those on one machine, where a large parcel is a
+#: file of which only the name travels, and those on several, where Spark is better at moving much.
+RESIDENT_HERE, RESIDENT_ANYWHERE = 1 << 30, 64 << 20
 #: State of so many rows is closed by one task as fast as by several.
 SMALL_STATE = 200_000
 
@@ -85,7 +88,9 @@ def submit(driver: Driver, begun: Begun) -> None:
         # One of the tasks that stay does all of a tiny epoch, unless the next one can begin beside it.
         alone = size < smallest and begun.job.groups == 1 and not (driver.settings.overlap and driver.hurried)
         begun.job = replace(begun.job, fused=alone)
-    if records and begun.residents is None and not begun.job.fused:
+    # Those that stay hand over little in memory.
+    much = begun.residents is None or size >= RESIDENT_ANYWHERE
+    if records and much and not begun.job.fused:
         begun.job = replace(begun.job, depot=_depot(driver, begun))
     if not records:
         begun.reports = Future()
@@ -106,11 +111,18 @@ def _residents(driver: Driver, size: int) -> Residents | None:
     """The tasks that stay, for an epoch that is small enough; an ordinary job may need their slots."""
     if driver.lodging is None:
         return None
-    small = size < driver.settings.resident_below and driver.plain != driver.manifest.epoch
+    below = driver.settings.resident_below
+    if below is None:
+        below = RESIDENT_HERE if _on_one_machine(driver) else RESIDENT_ANYWHERE
+    small = size < below and driver.plain != driver.manifest.epoch
     found = driver.lodging.at_hand() if small else None
     if found is None:
         driver.lodging.make_room()
     return found
+
+
+def _on_one_machine(driver: Driver) -> bool:
+    return is_local(getattr(driver.spark.sparkContext, "master", None) or "")
 
 
 def sweep_depots() -> None:
@@ -123,7 +135,7 @@ def sweep_depots() -> None:
 
 def _depot(driver: Driver, begun: Begun) -> str | None:
     """A folder for parcels that is there as long as the epoch is under way; None if tasks may be on other machines."""
-    if not is_local(getattr(driver.spark.sparkContext, "master", None) or ""):
+    if not _on_one_machine(driver):
         return None
     folder = tempfile.mkdtemp(prefix=f"{_PARCELS}{os.getpid()}-")
     weakref.finalize(begun, shutil.rmtree, folder, ignore_errors=True)
