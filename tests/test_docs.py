@@ -27,12 +27,14 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.analysis.turning import turned
 from penstock.checkpoint.checkpoint import Checkpoint
 from penstock.operators.join.reference_partner import HeldEvent
 from penstock.operators.source.operator import Source
 from penstock.pattern.feedback import Feedback
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.consistency import Setting
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.promise import Adaptive, Files
@@ -155,6 +157,11 @@ class Row:
     emits: tuple[str, ...]
     holds: str | None
 
+    @property
+    def dial(self) -> ps.Consistency | None:
+        """Where the dial is turned to, if that is what happens."""
+        return eval(self.arrives) if self.arrives.startswith("ps.Consistency") else None
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -169,7 +176,7 @@ class Timeline:
 
     @property
     def arrivals(self) -> list[Row]:
-        return [row for row in self.rows if row.arrives != _END]
+        return [row for row in self.rows if row.arrives != _END and row.dial is None]
 
 
 def _plain(cell: str) -> str:
@@ -305,8 +312,12 @@ def _by_definition(timeline: Timeline) -> bool:
 def _by_reference(query: ps.Stream, sources: dict[str | None, Source], rows: Iterable[Row]) -> list[TraceStep]:
     """What the reference interpreter does about arrivals, step by step."""
     arrivals: dict[str, list[Any]] = {}
-    order = []
+    order: list[str] = []
+    dials: dict[int, Setting] = {}
     for row in rows:
+        if row.dial is not None:
+            dials[len(order)] = turned(query.plan, row.dial)
+            continue
         source = sources[row.source]
         item: Any = (
             Pattern.parse(row.arrives.removeprefix("punctuation "), source.schema)
@@ -315,13 +326,18 @@ def _by_reference(query: ps.Stream, sources: dict[str | None, Source], rows: Ite
         )
         arrivals.setdefault(source.name, []).append(item if row.partition is None else (row.partition, item))
         order.append(source.name)
-    return list(Interpretation(query.plan, arrivals, order=order).steps())
+    run = Interpretation(query.plan, arrivals, order=order)
+    run.dial = dials
+    return list(run.steps())
 
 
 @pytest.mark.parametrize("timeline", [t for t in timelines() if _by_definition(t)], ids=str)
 def test_timeline_by_definition(timeline: Timeline) -> None:
     query, sources = _query(timeline)
-    parts = _by_row(_by_reference(query, sources, timeline.arrivals))
+    parts = _by_row(_by_reference(query, sources, (r for r in timeline.rows if r.arrives != _END)))
+    for number, row in enumerate(timeline.rows):
+        if row.dial is not None:
+            parts.insert(number, [])  # From the next event on.
     assert len(parts) == len(timeline.rows)
     keeping = _keeping(timeline, query.plan)
     held: tuple[Any, ...] = ()
@@ -390,7 +406,10 @@ def _play_several_sources(timeline: Timeline, folder: Path) -> Played:
         (folder / source.reader.path / "000.json").write_text("\n")
     results: list[list[str]] = []
     held: list[int] = []
-    for number, row in enumerate(timeline.arrivals, start=1):
+    for number, row in enumerate(timeline.rows, start=1):
+        if row.dial is not None:
+            ps.consumer("checkpoint").consistency(row.dial)
+            continue
         _write(folder, number, row, sources[row.source])
         target = ps.memory()
         run = query.start(target, **_settings()).wait()
@@ -402,10 +421,10 @@ def _play_several_sources(timeline: Timeline, folder: Path) -> Played:
 @pytest.mark.parametrize("timeline", timelines(), ids=str)
 def test_timeline_in_the_engine(timeline: Timeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    several = any(row.source for row in timeline.rows)
+    several = any(row.source or row.dial for row in timeline.rows)
     played = (_play_several_sources if several else _play_one_source)(timeline, tmp_path)
     wanted: list[list[str]] = [[] for _ in timeline.arrivals]
-    for number, row in enumerate(timeline.rows):
+    for number, row in enumerate(r for r in timeline.rows if r.dial is None):
         told = [e for e in row.emits if not _is_punctuation(e) and not e.startswith("dead letter")]
         wanted[min(number, len(wanted) - 1)] += told
     for row, got, expected in zip(timeline.arrivals, played.results, wanted):

@@ -105,7 +105,7 @@ def test_another_format_is_refused(checkpoint: Checkpoint, monkeypatch: pytest.M
     monkeypatch.setattr(module, "FORMAT", 99)
     checkpoint.open(plan(), 4)
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=r"format 99 \(Penstock .*reads format 5.*Hint: run it with that version"):
+    with pytest.raises(CheckpointError, match=r"format 99 \(Penstock .*reads format 6.*Hint: run it with that version"):
         checkpoint.open(plan(), 4)
 
 

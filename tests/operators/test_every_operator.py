@@ -94,7 +94,7 @@ MADE: dict[str, ps.Stream] = {
     "aggregate from the start": A.window(landmark=10).group_by("k").agg(n="count(*)"),
     "aggregate of sessions": A.window(session=10).group_by("k").agg(n="count(*)"),
     "aggregate of sessions at once": at_once(A.window(session=10).group_by("k").agg(n="count(*)")),
-    "align": replace(A, operator=Align((A.operator,), A.schema, time="ts", ahead=3)),
+    "align": replace(A, operator=Align((A.operator,), A.schema, time="ts", slack=5, block=2)),
     "aggregate at once": at_once(A.window(10).group_by("k").agg(n="count(*)")),
     "aggregate of an aggregate at once": at_once(
         A.window(10).group_by("k").agg(n="count(*)").group_by("window_start").agg(most="max(n)")

@@ -253,7 +253,7 @@ def test_the_plan_with_the_feedback_on_its_edges(home: Path, out: Path) -> None:
         '      └─ select-1: "speed" >= 0',
         "         │  → (ts bigint, segment int, speed double)",
         "         │  ⇠ not [*, 1, *] (client, epoch 1): passes it on",
-        "         └─ source:cars: Files; Disorder(attribute='ts', slack=0)",
+        "         └─ source:cars: Files; Disorder('ts')",
         "               → (ts bigint, segment int, speed double)",
         "               ⇠ not [*, 1, *] (client, epoch 1): drops them as it reads",
         "               in force since epoch 1: not [*, 1, *], on what is read",

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.pattern.feedback import Feedback
 from penstock.pattern.pattern import Pattern
 from penstock.plan.behaviour import Behaviour, maximal
+from penstock.plan.consistency import Setting
 from penstock.plan.orders import Answer, Orders
 from penstock.plan.plan import Plan
 from penstock.plan.spec import spec_of, traits_of
@@ -40,6 +41,13 @@ class Propagation:
             else:
                 out[node.id] = self.behaviours[node.id].receive([out[i] for i in node.inputs])
         return out
+
+    def turn(self, setting: Setting) -> None:
+        """Tell operators behind sources where the dial of these stands."""
+        for node in self.plan.nodes:
+            for below in node.inputs:
+                if below in setting:
+                    self.behaviours[node.id].turn(*setting[below])
 
     def listen(self, waiting: Iterable[str]) -> None:
         """Somebody waits for punctuation behind these operators, where otherwise nobody would ask for it."""

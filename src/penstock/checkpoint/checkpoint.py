@@ -39,10 +39,11 @@ from penstock.checkpoint.runs import UnitKey, Units, run_names, units_from_json,
 from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.checkpoint.use import UnitStatistics, Use, Uses, statistics
 from penstock.errors import CheckpointError
+from penstock.plan.consistency import Setting
 from penstock.plan.plan import Plan
 
-#: 5: sums of doubles are kept as doubles.
-FORMAT = 5
+#: 6: how late events may come is kept with what was promised.
+FORMAT = 6
 KEEP = 3
 SNAPSHOT_EVERY = 32
 
@@ -61,8 +62,15 @@ class EpochPlan:
     told: dict[str, Any] = field(default_factory=dict)
     #: The version of the control log that it names, if no plan before it does.
     heard: dict[str, Any] = field(default_factory=dict)
+    #: By source, how late events may come and for how long they are held back.
+    dial: dict[str, list[int]] = field(default_factory=dict)
     #: By name what each sink is, as `target`, and, if it is one, the `folder` of its results.
     sinks: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def setting(self) -> Setting:
+        """Where the dial stands in this epoch."""
+        return {source: (slack, block) for source, (slack, block) in self.dial.items()}
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -174,6 +182,12 @@ class Checkpoint:
     def refitted(self, plan: Plan) -> Plan:
         """The plan with the ids that this checkpoint knows its operators and sinks by."""
         return self._query.refitted(plan, self._query.read(fresh=self.is_fresh))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The operators that this checkpoint knows, by their ids."""
+        known = self._query.read(fresh=self.is_fresh)
+        return {} if known is None else dict(known["plan"])
 
     def adopt(self, plan: Plan) -> None:
         """From now on the checkpoint is that of a plan which was changed, and fits nevertheless."""

@@ -11,13 +11,28 @@ from typing import Any
 
 from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.errors import CheckpointError
+from penstock.pattern.schema import Schema
 from penstock.plan.plan import Plan
 from penstock.plan.refit import Refit, fit, known_sinks, refitted
+from penstock.plan.weight import WEIGHT, is_weighted
 from penstock.version import __version__
 
 Known = Mapping[str, Any]
 _RECORD = "meta.json"
 _PARTS = {"format", "version", "buckets", "plan"}
+
+
+def _check_dial(url: str, plan: Plan, known: Known) -> None:
+    """Say it, if all that is wrong with a query is that it waits where the one before corrected, or the reverse."""
+    corrected = any(WEIGHT in Schema.parse(d["schema"]) for d in known.values())
+    if corrected != any(is_weighted(n.operator) for n in plan.nodes):
+        told = "has told results that it may take back, and this start waits until they are final"
+        waits = "waits until results are final, and this start would take back at once what nobody was told"
+        raise CheckpointError(
+            f"checkpoint '{url}': the run {told if corrected else waits}",
+            hint=f"start it with {'ps.Consistency.middle(remember=…)' if corrected else 'ps.Consistency.strong()'} "
+            "as before, or with a new checkpoint",
+        )
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,8 @@ class KnownQuery:
         if known is None:
             return Refit()
         found = fit(self.refitted(plan, known), known["plan"])
+        if found.refused:
+            _check_dial(self.storage.url, self.refitted(plan, known), known["plan"])
         if lines := found.refused:
             shown = "; ".join(lines[:3]) + (f"; and {len(lines) - 3} more" if len(lines) > 3 else "")
             raise CheckpointError(

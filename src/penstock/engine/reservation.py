@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.analysis.turning import as_held_back
 from penstock.checkpoint.checkpoint import Checkpoint
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.names import BESIDE_SINK, refuse_links
@@ -76,7 +77,7 @@ def reserve(plan: Plan, *, checkpoint: str | None, dead_letters: str | None, set
         lock.acquire()
         refuse_links(storage)
         records = Checkpoint(storage, lock.records)
-        plan = records.refitted(plan)
+        plan = records.refitted(as_held_back(plan, records.described))
         sinks = {n.id: n.operator.target for n in plan.sinks if isinstance(n.operator, Sink)}
         targets = {**{i: t.bind(i, storage) for i, t in sinks.items()}, "dead": targets["dead"]}
         for each in targets.values():

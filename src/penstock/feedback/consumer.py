@@ -23,13 +23,14 @@ from penstock.feedback.address import Address, address, told_to
 from penstock.feedback.answers import answer, refusal
 from penstock.feedback.contract_record import read_contract
 from penstock.feedback.handle import Talking
-from penstock.feedback.log import ControlLog
+from penstock.feedback.log import DIAL, ControlLog
 from penstock.feedback.receipt import Guard, Receipt, inside
 from penstock.feedback.talk import Talk, WaitingMessage
 from penstock.feedback.trail import CLIENT, Stop, Trail
 from penstock.pattern.feedback import Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.consistency import Consistency
 from penstock.plan.place import Place
 from penstock.plan.plan import Exit
 
@@ -147,6 +148,11 @@ class Consumer:
         """The answer to a demand, None as long as there is none."""
         return answer(self._storage, receipt.id)
 
+    def consistency(self, consistency: Consistency) -> Receipt:
+        """Turn the dial of the run; `way` says whether it could."""
+        name = ControlLog(self._storage).submit({"text": f"{DIAL} {consistency.text}"})
+        return Receipt(name, repr(consistency), "the query")
+
     # --- looking ------------------------------------------------------------------------------------------------
 
     def guards(self) -> list[Guard]:
@@ -190,6 +196,7 @@ class Consumer:
             tuple(Trail.from_json(body.get("trail", ()))),
             tuple(WaitingMessage(name, said["text"], said.get("node") or whole) for name, said in log.requests()),
             {} if done is None else done.totals.get("saved", {}),
+            Consistency.parse(dial["at"]) if (dial := body.get("dial")) else read_contract(self._storage).consistency,
         )
 
     def _guards(self, places: Mapping[str, Any], speaker: Callable[[Place], str]) -> tuple[Guard, ...]:

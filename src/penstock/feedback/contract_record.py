@@ -22,6 +22,7 @@ from penstock.errors import CheckpointError
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.consistency import Consistency
 from penstock.plan.plan import Exit, Plan
 
 CONTRACT = "control/contract.json"
@@ -36,6 +37,8 @@ class Recorded:
     exits: tuple[Exit, ...] = ()
     flows: Mapping[str, Flow] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]] = field(default_factory=dict)
+    #: Where the dial stood when the run was started.
+    consistency: Consistency = field(default=Consistency.strong())
 
     def remarks(self, node: str, feedback: Feedback, way_out: Exit | None = None) -> tuple[str, ...]:
         """What somebody who gives this feedback to an operator, or by a way out of the query, should know of it."""
@@ -71,6 +74,7 @@ def record_contract(storage: Storage, plan: Plan) -> None:
         "exits": [[out.root, out.sink] for out in plan.exits],
         "operators": {n.id: _stored(verdicts[n.id].behind) for n in plan.nodes},
         "results": results,
+        "dial": next((dial.text for n in plan.sources if (dial := getattr(n.operator, "dial", None))), "-/-"),
     }
     storage.make("control")
     storage.write(CONTRACT, seal(body))
@@ -104,7 +108,8 @@ def read_contract(storage: Storage) -> Recorded:
         result: {name: {how: tuple(told) for how, told in ways.items()} for name, ways in named.items()}
         for result, named in body["results"].items()
     }
-    return Recorded(tuple(Exit(root, sink) for root, sink in body["exits"]), flows, known)
+    exits = tuple(Exit(root, sink) for root, sink in body["exits"])
+    return Recorded(exits, flows, known, Consistency.parse(body.get("dial", "-/-")))
 
 
 def _read(stored: Mapping[str, Any]) -> Flow:

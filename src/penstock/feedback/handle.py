@@ -17,6 +17,7 @@ from penstock.feedback.receipt import Guard, Receipt, inside
 from penstock.pattern.feedback import Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
+from penstock.plan.consistency import Consistency
 from penstock.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -56,6 +57,16 @@ class Talking:
             return (*over, *found, *(inside(whom.node, parsed) if whom.way_out is None else ()))
 
         return Receipt(name, str(parsed), whom.name, contract)
+
+    def consistency(self, consistency: Consistency) -> Receipt:
+        """Turn the dial: how long results wait, and how long they can be corrected, from the next epoch on.
+
+        What was final stays so, and what was late. A run that corrects its results goes on to do so; whether a query
+        does is settled when it is started.
+        """
+        told = self.driver.feedback.turn(consistency)
+        over = () if self._thread.is_alive() else ("the run has ended: it waits until the run is started again",)
+        return Receipt(told, repr(consistency), "the query", lambda: over)
 
     def demand(self, pattern: str = "", *, timeout: float = 60.0, to: str | None = None) -> pa.Table:
         """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.

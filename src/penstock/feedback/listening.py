@@ -11,15 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.analysis.propagate import Propagation
+from penstock.analysis.turning import setting_of, turned
 from penstock.checkpoint.storage import Storage
 from penstock.errors import PenstockError, UserError, shortly
 from penstock.feedback.address import Address, address, told_to
 from penstock.feedback.answers import refuse
 from penstock.feedback.guards import Guards
-from penstock.feedback.log import ControlLog
+from penstock.feedback.log import DIAL, ControlLog
 from penstock.feedback.trail import CLIENT
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
+from penstock.plan.consistency import Consistency
 from penstock.plan.place import Place
 from penstock.plan.plan import Plan
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 Issued = dict[str, Any]
 #: The sink whose results are wanted now, and which of them.
 Demand = tuple[str, Pattern]
+#: What is said: to an operator, or that the dial is to stand elsewhere.
+Heard = tuple[Address, Feedback] | Consistency
 
 
 class Listening:
@@ -44,6 +48,9 @@ class Listening:
         self.nodes = {n.id: n for n in plan.nodes}
         self.guards = Guards(plan)
         self.version = 0
+        #: Where the query stands on the dial, and where it was told to stand while it ran.
+        self.started = self.setting = setting_of(plan)
+        self.turned: Consistency | None = None
         #: Findings of operators that no version has taken up yet.
         self.issued: list[Issued] = []
         #: Demands that wait for an answer; their requests stay until they have one, so that a crash loses none.
@@ -79,11 +86,26 @@ class Listening:
         self._said[name] = to, feedback
         return name
 
+    def turn(self, consistency: Consistency) -> str:
+        """Have the dial stand elsewhere from the next epoch on; returns the id of the message."""
+        if not isinstance(consistency, Consistency):
+            raise UserError(
+                f"consistency({shortly(consistency)}) is not possible",
+                hint="ps.Consistency.middle(remember='1 h'), .weak(block='5 s', remember='1 min')",
+            )
+        turned(self.plan, consistency)
+        return self.log.submit({"text": f"{DIAL} {consistency.text}"})
+
+    def _turn(self, consistency: Consistency | None) -> None:
+        self.setting = self.started if consistency is None else turned(self.plan, consistency)
+        self.turned = consistency
+
     # --- taking up ----------------------------------------------------------------------------------------------
 
     def freeze(self, epoch: int) -> tuple[int, bool]:
         """Take up what is new: the version under which the epoch runs, and whether somebody outside has spoken."""
-        requests, asked = [], len(self.demands)
+        requests: list[tuple[str, dict[str, Any], Heard]] = []
+        asked = len(self.demands)
         waiting = self.log.requests()
         self._warn_of_damaged()
         for name, error in self.log.odd.items():
@@ -97,7 +119,9 @@ class Listening:
                 # It was checked where it was said; another version of the program, or of the query, sees it otherwise.
                 self._refuse(name, f"feedback {shortly(body['text'])}", error)
                 continue
-            if said[1].intent is Intent.DEMANDED:
+            if isinstance(said, Consistency):
+                requests.append((name, body, said))
+            elif said[1].intent is Intent.DEMANDED:
                 # Demands change no guard: they are answered after an epoch.
                 self.demands[name] = said[0].sink, said[1].pattern
             else:
@@ -125,6 +149,8 @@ class Listening:
             "requests": self._taken,
             "after": self.epoch,
         }
+        if self.turned is not None:
+            body["dial"] = {"at": self.turned.text, "over": self.started}
         self._unwritten, self.told = body, self.guards.trail.latest
         self._frozen[self.version] = self.guards.copy()
         self.issued, self._covered = [], False
@@ -146,7 +172,12 @@ class Listening:
         self.log.discard(self._taken)
         self._taken = []
 
-    def _parsed(self, body: Mapping[str, Any]) -> tuple[Address, Feedback]:
+    def _parsed(self, body: Mapping[str, Any]) -> Heard:
+        word, _, rest = body["text"].partition(" ")
+        if word == DIAL:
+            consistency = Consistency.parse(rest)
+            turned(self.plan, consistency)
+            return consistency
         to = self.address(body.get("node") or None)
         return to, told_to(to, body["text"], self.nodes[to.node].operator.schema)
 
@@ -168,8 +199,11 @@ class Listening:
         self.log.discard([name])
         del self.demands[name]
 
-    def _hear(self, name: str, body: Mapping[str, Any], said: tuple[Address, Feedback]) -> bool:
+    def _hear(self, name: str, body: Mapping[str, Any], said: Heard) -> bool:
         """Take a message up; False if no operator could make sense of it, which must not stop the run."""
+        if isinstance(said, Consistency):
+            self._turn(said)
+            return True
         to, feedback = said
         before = self.guards.copy()
         try:
@@ -273,7 +307,7 @@ class Listening:
         self.guards = Guards.from_json({**body, **stored.get("live", {})}, self.plan)
         self.issued = list(stored.get("issued", ()))
         self.epoch = epoch
-        self._covered = "live" in stored
+        self._covered |= "live" in stored
         self._taken = list(body.get("requests", ()))
         self.planned()
 
@@ -292,6 +326,11 @@ class Listening:
     def _go_on_from(self, control: int) -> dict[str, Any]:
         self.version, body = control, self.log.read(control)
         self._in_plan = None if control == 0 or control in self.log.versions() else body
+        dial = body.get("dial")
+        # Whoever starts the query at another point means that one. Then no later version is to say otherwise.
+        same = dial is not None and {i: tuple(e) for i, e in dial["over"].items()} == self.started
+        self._turn(Consistency.parse(dial["at"]) if dial is not None and same else None)
+        self._covered = dial is not None and not same
         return body
 
     def give_back(self, plans: Iterable[EpochPlan]) -> None:

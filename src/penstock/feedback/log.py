@@ -25,6 +25,8 @@ from penstock.errors import CheckpointError, UserError, encodable, shortly
 PER_EPOCH = 256
 #: Bytes of a message beyond which it is none: 10,000 values, the most that a guard keeps, take a quarter of it.
 LARGEST = 1 << 20
+#: The word with which a message begins that turns the dial.
+DIAL = "consistency"
 
 
 def message(body: object) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.feedback.receipt import Guard
 from penstock.feedback.trail import Stop
+from penstock.plan.consistency import Consistency
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,9 @@ class Talk:
     waiting: tuple[WaitingMessage, ...] = ()
     saved: Mapping[str, int] = field(default_factory=dict)
     """What has been spared so far, such as `source:traffic never read` or `join-1 purged`."""
+
+    consistency: Consistency = field(default=Consistency.strong())
+    """Where the dial stands, or where it was told to."""
 
     def way(self, by: str, said: str) -> tuple[Stop, ...]:
         """The latest way of a message."""

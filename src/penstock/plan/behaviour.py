@@ -56,6 +56,15 @@ class Behaviour(ABC):
         """What tasks must know of what the driver knows, as plain JSON; None if there is nothing to say."""
         return None
 
+    def turn(self, slack: int, block: int) -> None:
+        """The dial of the source below was turned: its events come so late, and are to be held back so long."""
+        return
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether events stay here until time has come past them."""
+        return False
+
     def saw(self, value: int) -> None:
         """Take in what a task reports of the events that the operator has seen there."""
         raise AssertionError("nobody watches")

@@ -15,6 +15,8 @@ from penstock.errors import UserError
 from penstock.pattern.duration import format_duration, parse_duration
 
 Extent = str | int | timedelta
+#: By source, how late its events may come and for how long they are held back, in ticks.
+Setting = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,22 @@ forgotten cannot be waited for
             case "middle":
                 return cls.middle(remember=remember)
             case _ if remember is not None:
-                return cls.weak(block=first, remember=remember)
+                waits, knows = (None if part == "-" else part for part in (first, remember))
+                return cls.at(block=waits, remember=knows)
             case _:
                 raise UserError(
                     f"consistency '{text}' is not possible",
                     hint="strong, middle, 'middle/1 h', or how long to block and to remember: '5 s/1 h'",
                 )
+
+    @property
+    def text(self) -> str:
+        """Short, as `parse` reads it; a length that nobody has named is a dash.
+
+        >>> Consistency.middle(remember="1 h").text, Consistency.strong().text
+        ('0 s/1 h', '-/-')
+        """
+        return "/".join("-" if n is None else format_duration(n) for n in (self.block, self.remember))
 
     @property
     def speculates(self) -> bool:

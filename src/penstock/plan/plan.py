@@ -155,9 +155,10 @@ class Plan:
 
 
 def _thins(operator: Operator) -> bool:
-    """Whether it lets events pass unchanged, or not at all."""
+    """Whether it lets events pass unchanged, or not at all, or later."""
     spec, traits = spec_of(operator), traits_of(operator)
     plain = len(operator.inputs) == 1 and traits.makes == "one" and traits.at_once and not traits.keeps_state
+    plain |= operator.kind == "align"
     same = plain and operator.schema.names == operator.inputs[0].schema.names
     return same and set(spec.lineage(operator)) == set(operator.schema.names)
 

@@ -19,6 +19,7 @@ from penstock.engine.run import parse_trigger
 from penstock.engine.terminal import say, terminal
 from penstock.errors import UserError
 from penstock.portal.complaint import complaining
+from penstock.portal.consistency import consistency as turn_dial
 from penstock.portal.options import Dial, File, Json, Master, Quiet, at_dial, turned
 from penstock.portal.outcome import print_summary, queries_of
 from penstock.portal.script import check_sources, load
@@ -300,6 +301,9 @@ def feedback(
         raise UserError(f"--to {to}: and what?", hint=f"penstock feedback {run} 'not […]' --to {to}")
     else:
         show(run, as_json=as_json, quiet=quiet)
+
+
+app.command()(complaining(turn_dial))
 
 
 # --- the machine, the demo, the benchmark ---------------------------------------------------------------------------

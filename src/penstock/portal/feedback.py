@@ -52,7 +52,7 @@ def give(
             say(f"note: {remark}")
     way = None
     if active and not quiet:
-        way = _watched(consumer, lambda: consumer.way(receipt), TAKEN_UP if timeout is None else timeout)
+        way = watched(consumer, lambda: consumer.way(receipt), TAKEN_UP if timeout is None else timeout)
         active = way is not None or consumer.active
     if as_json:
         say_json(_told(receipt, active, way))
@@ -73,7 +73,7 @@ def ask(consumer: Consumer, run: str, text: str, to: str | None, timeout: float)
             hint=f"start it first; what it holds: penstock state {run}",
         )
     receipt = consumer.feedback(text, to=to)
-    found = _watched(consumer, lambda: consumer.answer(receipt), timeout)
+    found = watched(consumer, lambda: consumer.answer(receipt), timeout)
     if found is None:
         consumer.withdraw(receipt)
         ended = "" if consumer.active else ": the run has ended"
@@ -84,7 +84,7 @@ def ask(consumer: Consumer, run: str, text: str, to: str | None, timeout: float)
     return found
 
 
-def _watched(consumer: Consumer, look: Callable[[], T | None], timeout: float) -> T | None:
+def watched(consumer: Consumer, look: Callable[[], T | None], timeout: float) -> T | None:
     """What `look` finds as soon as it finds something; None if the run ends before, or time is up."""
     deadline = time.monotonic() + timeout
     while (found := look()) is None and time.monotonic() < deadline:

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.errors import UserError, did_you_mean
 from penstock.pattern.pattern import Pattern
 from penstock.plan.at_once import passes_at_once
+from penstock.plan.consistency import Setting
 from penstock.plan.looked_at import computed, looked_at
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Node, Plan
@@ -20,7 +21,7 @@ from penstock.plan.window import TimeWindow
 from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.failure import FAILURES
 from penstock.reference.item import Assertion, Event, Item
-from penstock.reference.running import Arriving, ByEpoch, NotesFailures, Rejecting, Running
+from penstock.reference.running import Arriving, ByEpoch, NotesFailures, Rejecting, Running, Turning
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the
 #: partition it comes from.
@@ -61,13 +62,15 @@ def interpret(
     order: Sequence[str] | None = None,
     traced: bool = True,
     tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    dial: Mapping[int, Setting] | None = None,
 ) -> Result:
     """Run a plan over everything the sources bring.
 
     Sources take turns unless `order` names, arrival by arrival, whose turn it is. They assert what they know after
     every arrival, or only after the arrivals numbered in `punctuate_at` (from 1) and at the end of the input: there an
     epoch ends, and an empty one too if it is named twice. With `ends` (or when the source promises it) each source
-    finally says that nothing more comes. `tables` are the rows of tables by name; they do not change.
+    finally says that nothing more comes. `tables` are the rows of tables by name; they do not change. `dial` says after
+    how many arrivals the dial is turned, and to what.
 
     >>> import penstock as ps
     >>> numbers = ps.stream("numbers", "n int")
@@ -75,6 +78,7 @@ def interpret(
     ['n 1', 'punctuation [*]']
     """
     run = Interpretation(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced, tables=tables)
+    run.dial = dict(dial or {})
     trace = list(run.steps())
     root = run.plan.nodes[-1].id
     return Result(
@@ -124,6 +128,8 @@ class Interpretation:
                 self.sources[node.id] = arriving
             elif not self._is_fused_away(node):
                 self.running[node.id] = spec_of(node.operator).reference(node.operator, around)
+        #: After so many arrivals the dial is turned.
+        self.dial: dict[int, Setting] = {}
         #: Events, pairs and groups on which an expression has failed.
         self.failed: list[DeadLetter] = []
         for node_id, running in self.running.items():
@@ -140,6 +146,7 @@ class Interpretation:
         waiting = {name: iter(arrivals) for name, arrivals in self.arrivals.items()}
         for node_id in self.sources:
             yield from self._assert(node_id)  # What is known before the first event.
+        self._turn(0)
         for position, name in enumerate(self.order, start=1):
             partition, item = next(waiting[name])
             yield from self._arrive(by_name[name], partition, item)
@@ -148,7 +155,15 @@ class Interpretation:
             else:
                 for _ in range(self.punctuate_at[position]):
                     yield from self._end_epoch(self.sources)
+            self._turn(position)
         yield from self._end_epoch(self.sources, last=True)
+
+    def _turn(self, position: int) -> None:
+        for source, (slack, block) in self.dial.get(position, {}).items():
+            self.sources[source].turn(slack)
+            for consumer, _ in self._consumers(source):
+                if isinstance(turning := self.running[consumer], Turning):
+                    turning.turn(slack, block)
 
     def _end_epoch(self, speaking: Iterable[str], last: bool = False) -> Iterator[TraceStep]:
         """Sources assert what they know. Operators that go by epochs learn before that one ends, and then the next."""

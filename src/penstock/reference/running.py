@@ -40,6 +40,13 @@ class ByEpoch(Protocol):
 
 
 @runtime_checkable
+class Turning(Protocol):
+    """One that holds events back, for so long as the dial says."""
+
+    def turn(self, slack: int, block: int, /) -> None: ...
+
+
+@runtime_checkable
 class Rejecting(Protocol):
     """One that turns events away. `held`: what it is given was kept before, so it need not be of this epoch."""
 
@@ -59,6 +66,8 @@ class Arriving(Protocol):
     def on_punctuation(self, pattern: Pattern, partition: Hashable | None = None, /) -> Iterable[Item]: ...
 
     def punctuate(self) -> list[Item]: ...
+
+    def turn(self, slack: int, /) -> None: ...
 
     def end(self) -> list[Item]: ...
 

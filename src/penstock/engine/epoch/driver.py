@@ -244,6 +244,7 @@ class Driver:
     def _finish(self, begun: Begun) -> None:
         assert begun.job is not None
         levels = self.pipeline.levels
+        self.propagation.turn(begun.plan.setting)
         standing = Standing(
             begun.plan.epoch,
             tuple(begun.plan.ends),

@@ -60,7 +60,9 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
         unwanted, splits = driver.inverted.patterns(guards, tables), read_after_all(splits)
     driver.to_drop = {place: patterns for place, patterns in unwanted.items() if patterns}
     plan = EpochPlan(epoch, splits, ends, control, driver.plan.fingerprint, partitions, tables, driver.told)
-    return replace(plan, sinks={n.id: driver.targets[n.id].known(n.operator.detail) for n in driver.plan.sinks})
+    dial = {source: list(extents) for source, extents in driver.feedback.setting.items()}
+    sinks = {n.id: driver.targets[n.id].known(n.operator.detail) for n in driver.plan.sinks}
+    return replace(plan, dial=dial, sinks=sinks)
 
 
 def _says_when_over(driver: Driver, source: str) -> bool:

@@ -52,6 +52,8 @@ def submit(driver: Driver, begun: Begun) -> None:
     smallest = SMALLEST_TASK if begun.residents is None else SMALLEST_PIECE
     for node_id, partitions in begun.plan.partitions.items():
         driver.promises[node_id].register(partitions)
+    for node_id, (slack, _) in begun.plan.dial.items():
+        driver.promises[node_id].turn(slack)
     # Sorted, as records are: a plan that is read back gives the same tasks in the same order.
     for node_id, stored in sorted(begun.plan.splits.items()):
         state = driver.promises[node_id]

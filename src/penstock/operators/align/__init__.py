@@ -21,6 +21,9 @@ class AlignSpec(KeepingSpec[Align]):
         exact=False, listens=True, queues=False, retracts=Retraction.REFUSES,
     ))  # fmt: skip
 
+    def definition(self, operator: Align) -> str:
+        return operator.time  # The dial may be turned; what is held back stays so.
+
     def held(self, operator: Align) -> dict[str, Any] | None:
         return {"kind": "align", "by": operator.time}
 

@@ -23,7 +23,7 @@ class AlignKernel:
     >>> from penstock.pattern.punctuation import PunctuationSet
     >>> from penstock.pattern.schema import Schema
     >>> schema = Schema.parse("t int", "t")
-    >>> kernel = AlignKernel(Align((), schema, time="t", ahead=0), "align-1")
+    >>> kernel = AlignKernel(Align((), schema, time="t", slack=0, block=0), "align-1")
     >>> rows = pa.table({"t": [3, 8, None]}, schema=schema.arrow)
     >>> orders = Orders(((Pattern.parse("[< 5]", schema),),), (PunctuationSet(schema),))
     >>> step = kernel.step([rows], [[]], orders)

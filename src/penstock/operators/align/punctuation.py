@@ -21,9 +21,10 @@ class AlignBehaviour(Behaviour):
 
     def __init__(self, operator: Align) -> None:
         self.operator, self.schema = operator, operator.schema
+        self.slack, self.block = operator.slack, operator.block
         self.fresh: list[Pattern] = []
-        #: The first tick that is still held back; events that come before it leave at once.
-        self.bound: int | None = None
+        #: The newest tick that time is known to have reached: in a stream of several parts, in all of them.
+        self.reached: int | None = None
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
@@ -32,14 +33,24 @@ class AlignBehaviour(Behaviour):
         t = self.schema.type_of(self.operator.time)
         for pattern in moved:
             if (frontier := frontier_of(pattern, self.operator.time)) is not None:
-                at = tick(frontier[0], t) + frontier[1] + self.operator.ahead
-                self.bound = at if self.bound is None else max(at, self.bound)
+                at = tick(frontier[0], t) + frontier[1] + self.slack
+                self.reached = at if self.reached is None else max(at, self.reached)
         return moved
+
+    def turn(self, slack: int, block: int) -> None:
+        self.slack, self.block = slack, block
+
+    @property
+    def holds_back(self) -> bool:
+        return True
 
     def orders(self) -> Orders:
         fresh, self.fresh = self.fresh, []
-        if self.bound is not None:
-            fresh = [*fresh, self._before(self.bound)]
+        if not self.block:
+            fresh = [Pattern.all(self.schema)]
+        elif self.reached is not None:
+            # A source may let events come later than they are held back; what it has promised, it has.
+            fresh = [*fresh, self._before(self.reached - min(self.block, self.slack))]
         return Orders((maximal(fresh),), (PunctuationSet(self.schema),))
 
     def _before(self, bound: int) -> Pattern:
@@ -51,7 +62,7 @@ class AlignBehaviour(Behaviour):
         return Pattern.by_name(self.schema, {name: near})
 
     def to_json(self) -> dict[str, Any]:
-        return {"bound": self.bound}
+        return {"reached": self.reached, "slack": self.slack, "block": self.block}
 
     def restore(self, stored: Mapping[str, Any]) -> None:
-        self.bound = stored["bound"]
+        self.reached, self.slack, self.block = stored["reached"], stored["slack"], stored["block"]

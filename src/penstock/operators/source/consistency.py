@@ -28,6 +28,29 @@ def revise_source(source: Source, consistency: Consistency) -> Operator:
     return weighing(blocking(remembering(source, consistency), consistency), source)
 
 
+def extents(source: Source, consistency: Consistency) -> tuple[int, int]:
+    """For how long the events of a source that is at work are remembered and held back at another point of the dial.
+
+    In ticks. They are those of the time by whose disorder the source says how far it is; one that says it otherwise, or
+    not at all, cannot be turned while it is at work.
+    """
+    known = replace(source, promises=source.promises if source.dial is None else source.written)
+    turned = order_of(remembering(known, consistency))
+    now = order_of(source)
+    if turned is None or now is None or turned.attribute != now.attribute:
+        raise UserError(
+            f"stream '{source.name}' does not say by its disorder how far it is, so there is no dial to turn",
+            hint=f"{source.name}.disorder('1 min') in the query, or start it with a consistency that has remember=",
+        )
+    return turned.slack, ticks_of(source, turned.attribute, consistency.block or 0 if consistency.speculates else 0)
+
+
+def order_of(source: Source) -> Disorder | None:
+    """The promise that says how far the source is."""
+    found = [p for p in source.promises if isinstance(p, Disorder)]
+    return next((p for p in found if p.attribute in source.schema.times[:1]), found[0] if found else None)
+
+
 #: What stands in the column that says what an event does: as databases, Debezium and Flink write it.
 HOLDS = ("c", "r", "i", "insert", "create", "+i", "+u", "+", "1", "+1")
 GONE = ("d", "delete", "retract", "-d", "-u", "-", "-1")
@@ -52,6 +75,7 @@ def weighing(operator: Operator, source: Source) -> Operator:
 
 def remembering(source: Source, consistency: Consistency) -> Source:
     """A source whose events may come as late as they are remembered, whatever disorder was declared of it."""
+    source = replace(source, dial=consistency, written=source.promises)
     if consistency.remember is None:
         return source
     if not source.schema.times:
@@ -69,15 +93,20 @@ def blocking(source: Source, consistency: Consistency) -> Operator:
     """A source whose events are held back for a while before anything is told of them."""
     if not consistency.speculates or not consistency.block:
         return source
-    slack = next((p.slack for p in source.promises if isinstance(p, Disorder)), None)
-    if slack is None:
+    if order_of(source) is None:
         raise UserError(
             f"stream '{source.name}': nobody knows how far its time has come, so nothing can be held back by it",
             hint=f"{source.name}.disorder('1 min'), or a consistency with remember=",
         )
-    (time,) = (p.attribute for p in source.promises if isinstance(p, Disorder))
-    waits = ticks_of(source, time, consistency.block)
-    return Align((source,), source.schema, time=time, ahead=max(0, slack - waits))
+    return holding_back(source, consistency.block)
+
+
+def holding_back(source: Source, micros: int) -> Operator:
+    """The source, with what holds its events back behind it."""
+    order = order_of(source)
+    assert order is not None
+    waits = ticks_of(source, order.attribute, micros)
+    return Align((source,), source.schema, time=order.attribute, slack=order.slack, block=waits)
 
 
 def ticks_of(source: Source, time: str, micros: int) -> int:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.operators.source.operator import Source
 from penstock.pattern.restriction import Restriction, one_of
-from penstock.plan.promise import Ahead, Bounds, Declared, Domain, Expected, Files, Generated, Reader
+from penstock.plan.promise import Ahead, Bounds, Declared, Disorder, Domain, Expected, Files, Generated, Reader
 from penstock.plan.spec import Fact
 
 
@@ -46,10 +46,14 @@ def refuses_negative(source: Source, name: str) -> bool:
 def definition_of(source: Source) -> str:
     """The part of a source that decides which events come; a path may move, so it is not part of it.
 
-    What is only said for the check decides no result. How far ahead an event may be has to be corrected where it turns
-    out too little: no state depends on it.
+    What is only said for the check decides no result. How far ahead an event may be, or how late, has to be corrected
+    where it turns out too little: no state depends on it.
     """
-    told = [repr(p) for p in source.promises if not isinstance(p, Declared | Expected | Ahead)]
+    told = [
+        f"Disorder({p.attribute!r})" if isinstance(p, Disorder) else repr(p)
+        for p in source.promises
+        if not isinstance(p, Declared | Expected | Ahead)
+    ]
     kinds = [f"changes by {source.changes}"] if source.changes else []
     return "; ".join([_reading(source.reader), *kinds, *told])
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from pyarrow.types import is_date, is_timestamp
 
 from penstock.pattern.duration import format_duration
+from penstock.plan.consistency import Consistency
 from penstock.plan.operator import Operator, Role
 from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, Inbox, OnViolation, Promise, Reader
 
@@ -24,6 +25,9 @@ class Source(Operator):
     on_violation: OnViolation = "reject"
     #: The attribute that says whether an event takes a row back; none if no event does.
     changes: str = ""
+    #: Where the query stands on the dial, and what was promised before it was turned.
+    dial: Consistency | None = None
+    written: tuple[Promise, ...] = ()
 
     @property
     def detail(self) -> str:

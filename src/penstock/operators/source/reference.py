@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from penstock.errors import SchemaError, ViolationError
+from penstock.operators.source.consistency import order_of
 from penstock.operators.source.operator import Source as Declared
 from penstock.operators.source.reference_promises import (
     AfterPromise,
@@ -38,7 +39,7 @@ class SourceReference:
         self.endings: list[tuple[Any, AfterPromise | OncePromise]] = []
         schema = declared.schema
         periods = {p.attribute: p.period for p in declared.promises if isinstance(p, declaration.Every)}
-        orders: dict[str, DisorderPromise] = {}
+        self.orders = orders = dict[str, DisorderPromise]()
         for promise in declared.promises:
             match promise:
                 case declaration.Disorder() | declaration.Adaptive():
@@ -66,6 +67,12 @@ class SourceReference:
                 case declaration.Once():
                     self.endings.append((promise, OncePromise(promise, schema)))
         self.promises.append((declaration.InBand(), self.in_band))
+
+    def turn(self, slack: int) -> None:
+        """The dial is turned: from now on events may be this late."""
+        order = order_of(self.declared)
+        assert order is not None
+        self.orders[order.attribute].turn(slack)
 
     def on_event(self, event: Event, partition: Hashable = 0) -> Iterable[Item]:
         try:

@@ -48,17 +48,26 @@ class DisorderPromise:
     ) -> None:
         self.promise, self.schema, self.period = promise, schema, period
         self.newest: dict[Hashable, int | None] = dict.fromkeys(partitions)
+        self.slack = promise.slack
+        #: What was late before the slack was changed stays late.
+        self.floors: dict[Hashable, int] = {}
+
+    def turn(self, slack: int) -> None:
+        """From now on, events may be this late."""
+        self.floors = {p: limit for p in self.newest if (limit := self._limit(p)) is not None}
+        self.slack = slack
+
+    def _limit(self, partition: Hashable) -> int | None:
+        newest = self.newest[partition]
+        return None if newest is None else max(newest - self.slack, self.floors.get(partition, newest - self.slack))
 
     def forbidden(self, row: Mapping[str, Any]) -> Pattern | None:
         return None
 
     def violated(self, row: Mapping[str, Any], partition: Hashable) -> Pattern | None:
-        attribute, slack = self.promise.attribute, self.promise.slack
-        if row[attribute] is None:
-            return None
-        tick, newest = to_tick(row[attribute]), self.newest[partition]
-        late = newest is not None and tick < newest - slack
-        return _older_than(self.schema, attribute, newest - slack) if late and newest is not None else None
+        attribute, limit = self.promise.attribute, self._limit(partition)
+        late = row[attribute] is not None and limit is not None and to_tick(row[attribute]) < limit
+        return _older_than(self.schema, attribute, limit) if late and limit is not None else None
 
     def note(self, row: Mapping[str, Any], partition: Hashable) -> None:
         if row[self.promise.attribute] is not None:
@@ -67,10 +76,10 @@ class DisorderPromise:
 
     def frontier(self) -> int | None:
         """How far time is complete in the slowest partition."""
-        seen = [n for n in self.newest.values() if n is not None]
-        if not seen or len(seen) < len(self.newest):
+        reached = [limit for p in self.newest if (limit := self._limit(p)) is not None]
+        if not reached or len(reached) < len(self.newest):
             return None  # A partition that has said nothing yet may still bring anything.
-        return min(seen) - self.promise.slack
+        return min(reached)
 
     def assertions(self) -> list[Pattern]:
         reached = self.frontier()

@@ -18,6 +18,7 @@ from penstock.engine.source.promises.partition import PartitionState
 from penstock.engine.source.promises.running import LOWEST
 from penstock.kernels.fold import frontier_of
 from penstock.kernels.ticks import to_tick
+from penstock.operators.source.consistency import order_of
 from penstock.operators.source.operator import Source
 from penstock.pattern.minimise import grows
 from penstock.pattern.pattern import Pattern
@@ -57,9 +58,10 @@ class PromiseState:
         self._over = [KeyState.empty(self.schema, p.key) for p in self._ending]
         self._disorder: dict[str, int] = {}
         self._passed: dict[int, int] = {}
+        #: Per attribute the slack by which the source has spoken last, and the one by which it will speak next.
+        self._slacks = {p.attribute: (p.slack, p.slack) for p in self._all(Disorder)}
         self._given = PunctuationSet(self.schema)
         self._tallies: dict[str, Lateness] = {}
-        self._last: dict[str, Lateness] = {}
         self._periods = {p.attribute: p.period for p in self._all(Every)}
         check_declared(source)
 
@@ -106,12 +108,26 @@ class PromiseState:
             tuple(self._over),
             {a.attribute: self._limits(a.attribute) for a in self._all(After)},
             dict(p.tops),
-            {a.attribute: self._slack(a) for a in self._all(Adaptive)},
+            {**{a.attribute: self._slack(a) for a in self._all(Adaptive)}, **self._turned()},
             dict(p.seen),
         )
 
+    def turn(self, slack: int) -> None:
+        """From the next epoch on, events may be this late. What was said of the past stands: nothing older comes."""
+        order = order_of(self.source)
+        assert order is not None
+        before, coming = self._slacks[order.attribute]
+        for partition in self._partitions.values() if slack != coming else ():
+            partition.stay_behind(order.attribute, before)
+        self._slacks[order.attribute] = before, slack
+
+    def _turned(self) -> dict[str, int]:
+        """The slacks that are not as declared."""
+        return {p.attribute: s for p in self._all(Disorder) if (s := self._slack(p)) != p.slack}
+
     def absorb(self, reports: Iterable[Mapping[str, Any]]) -> tuple[Pattern, ...]:
         """Take in the reports of an epoch's splits; returns the punctuations that hold only since now."""
+        self._slacks = {a: (now, now) for a, (_, now) in self._slacks.items()}
         fresh: list[Pattern] = []
         named: dict[tuple[str, ...], list[pa.Table]] = {}
         came: list[list[pa.Table]] = [[] for _ in self._over]
@@ -145,7 +161,6 @@ class PromiseState:
             *self._end_keys(came),
         )
         self._forget()
-        self._last = tallies
         for attribute, tally in tallies.items():  # last: the slack of this epoch was that of what came before it
             self._tallies[attribute] = self._tallies.get(attribute, Lateness()) + tally
         return asserted
@@ -205,7 +220,7 @@ class PromiseState:
     def _slack(self, promise: Disorder | Adaptive) -> int:
         """The slack in force: as declared, or measured in the epochs before."""
         if isinstance(promise, Disorder):
-            return promise.slack
+            return int(self._slacks[promise.attribute][1])
         tally = self._tallies.get(promise.attribute)
         if tally is None or tally.events < max(1, promise.warm_up):
             return promise.at_most
@@ -345,11 +360,6 @@ class PromiseState:
         return {a: t.summary for a, t in self._tallies.items()}
 
     @property
-    def disorder_of_epoch(self) -> dict[str, Disorderliness]:
-        """The disorder seen in the last epoch alone."""
-        return {a: t.summary for a, t in self._last.items()}
-
-    @property
     def open_keys(self) -> int:
         """How many keys are remembered because they are not over yet."""
         return sum(len(state.open) for state in self._over)
@@ -360,10 +370,10 @@ class PromiseState:
             "keys": self._keys,
             "over": [k.to_json() for k in self._over],
             "disorder": self._disorder,
+            "slacks": self._slacks,
             "passed": {str(i): t for i, t in self._passed.items()},
             "given": self._given.to_json(),
             "tallies": {a: t.to_json() for a, t in self._tallies.items()},
-            "last": {a: t.to_json() for a, t in self._last.items()},
             "forgotten": self.forgotten,
             "ended": self.ended,
         }
@@ -377,10 +387,11 @@ class PromiseState:
         if "over" in stored:
             state._over = [KeyState.from_json(k, source.schema) for k in stored["over"]]
         state._disorder = dict(stored["disorder"])
+        # A source that is declared anew is one whose dial was turned while it was away.
+        state._slacks |= {a: (before, now) for a, (before, now) in stored["slacks"].items() if a in state._slacks}
         state._passed = {int(i): t for i, t in stored["passed"].items()}
         state._given = PunctuationSet.from_json(stored["given"], source.schema)
         state._tallies = {a: Lateness.from_json(t) for a, t in stored.get("tallies", {}).items()}
-        state._last = {a: Lateness.from_json(t) for a, t in stored.get("last", {}).items()}
         state.forgotten = int(stored.get("forgotten", 0))
         state.ended = bool(stored["ended"])
         return state

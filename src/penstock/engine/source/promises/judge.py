@@ -102,9 +102,8 @@ class Judge:
             self.verdicts.reject(found if at is None else at[found], LATE, texts)
 
     def _slack(self, promise: Disorder | Adaptive) -> int:
-        if isinstance(promise, Disorder):
-            return promise.slack
-        return self.known.slacks.get(promise.attribute, promise.at_most)
+        declared = promise.slack if isinstance(promise, Disorder) else promise.at_most
+        return self.known.slacks.get(promise.attribute, declared)
 
     def ahead(self, promise: Ahead) -> None:
         """Before all others: what is too far ahead counts for none of them."""

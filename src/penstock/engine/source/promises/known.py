@@ -36,7 +36,8 @@ class Known:
     each `WhenAll`, in the order of its keys; these hold for the whole source. `punctuations`: given in band so far,
     but for those that only name values: `values`. `over`: one for each promise of ending keys, for the whole source.
     `limits`: how far each partition is, None before its first event, per attribute that keys end by. `tops`: the
-    greatest ticks, per attribute promised to be in order within some rows. `slacks`: the measured slack of this epoch.
+    greatest ticks, per attribute promised to be in order within some rows. `slacks`: the slack of this epoch,
+    where it is not the declared one.
     `seen`: what the measuring of disorder goes on from.
     """
 

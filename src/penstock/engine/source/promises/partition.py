@@ -23,6 +23,11 @@ class PartitionState:
     tops: dict[str, list[int]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
 
+    def stay_behind(self, attribute: str, slack: int) -> None:
+        """Nothing comes that was late by this slack already."""
+        if (high := self.highs.get(attribute)) is not None:
+            self.floors[attribute] = max(high - slack, self.floors.get(attribute, high - slack))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "highs": self.highs,
