@@ -17,9 +17,12 @@ from typing import Any
 
 from benchmarks import tables
 from benchmarks.plots import draw
+from benchmarks.speculating.report import tables as speculation_tables
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "results.json"
+#: What `benchmarks.speculation` writes; its tables are made of it in the same way.
+SPECULATION = RESULTS.with_name("speculation.json")
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "readme": tables.readme_table,
@@ -33,19 +36,36 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
 _PART = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+def speculation() -> dict[str, str]:
+    """The tables of speculation by their names."""
+    return speculation_tables(json.loads(SPECULATION.read_text()) if SPECULATION.exists() else {})
+
+
 def rewritten(page: str, record: dict[str, Any]) -> str:
     """A page with the tables that the record gives.
 
     >>> rewritten("a <!-- measured: stalls -->\\nold\\n<!-- end --> b", {"cases": {}})
     'a <!-- measured: stalls -->\\nNot measured.\\n<!-- end --> b'
     """
-    return _PART.sub(lambda found: found[1] + TABLES[found[2]](record) + "\n" + found[3], page)
+    other = speculation()
+
+    def made(name: str) -> str:
+        return other[name] if name in other else TABLES[name](record)
+
+    return _PART.sub(lambda found: f"{found[1]}{made(found[2])}\n{found[3]}", page)
 
 
 def write_pages(record: dict[str, Any]) -> None:
     for page in PAGES:
         page.write_text(rewritten(page.read_text(), record))
     draw(record, ROOT / "docs" / "images")
+
+
+def write_speculation() -> None:
+    """The tables of the pages alone."""
+    record = json.loads(RESULTS.read_text())
+    for page in PAGES:
+        page.write_text(rewritten(page.read_text(), record))
 
 
 def main() -> None:
