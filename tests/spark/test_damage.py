@@ -142,7 +142,7 @@ def test_checkpoint_of_another_version(patient: Patient) -> None:
     meta = patient.checkpoint / "meta.json"
     whole = meta.read_bytes()
     meta.write_bytes(seal({**unseal(whole, "meta"), "format": 99, "version": "9.9"}))
-    patient.fails(CheckpointError, r"has format 99 \(Penstock 9\.9\); this is Penstock .* reads format 5")
+    patient.fails(CheckpointError, r"has format 99 \(Penstock 9\.9\); this is Penstock .* reads format 6")
     meta.write_bytes(whole)
     patient.is_well()
 

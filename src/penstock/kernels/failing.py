@@ -30,7 +30,7 @@ _STAND_INS = ("chr(-5)", *(f"CAST('x' AS {t})" for t in ("BIGINT", "TIMESTAMP", 
 
 @dataclass(frozen=True)
 class Failed:
-    """Events on which one expression fails, and for each the reason."""
+    """Events on which one expression fails, and for each the reason; without a text, for that reason alone."""
 
     rows: pa.Table
     text: str

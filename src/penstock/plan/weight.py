@@ -18,6 +18,8 @@ from penstock.plan.operator import Operator
 
 #: The attribute with the weight of a row.
 WEIGHT = "_weight"
+#: What is told of a row that is taken back, when it is over and there was none.
+NEVER_CAME = "it is taken back, and has never come"
 #: The attribute of a table that is told in parts: where a row lies.
 PART = "_part"
 

@@ -86,7 +86,7 @@ def failed_letters(operator_id: str, schema: Schema, failed: Failed) -> pa.Table
     present = [a for a in schema if a.name in failed.rows.column_names]
     timed = (a.name for a in present if a.name in schema.times and pa.types.is_timestamp(a.type))
     time = next(timed, None)
-    said = [f"{failed.text} fails{f': {why}' if why else ''}" for why in failed.reasons]
+    said = [f"{failed.text} fails{f': {why}' if why else ''}" if failed.text else why for why in failed.reasons]
     rows = failed.rows.append_column(_SAID, pa.array(said, pa.string()))
     return letters(operator_id, rows, present, FAILED, quote(_SAID), time)
 

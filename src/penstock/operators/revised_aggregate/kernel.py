@@ -20,14 +20,15 @@ import pyarrow as pa
 from penstock.kernels.failing import Failed
 from penstock.kernels.fold import matching
 from penstock.kernels.hash import Hashes, hash_keys
-from penstock.kernels.index import distinct, order_of
+from penstock.kernels.index import Mask, distinct, order_of
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.kernels.weights import net, repeated, weighted
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, pieces_of, span_of, tidied
 from penstock.operators.top.kernel import Complete, rows_at, stored_at
-from penstock.plan.weight import WEIGHT
+from penstock.pattern.schema import Schema
+from penstock.plan.weight import NEVER_CAME, WEIGHT
 
 
 class RevisingKernel(GroupKernel):
@@ -50,6 +51,10 @@ class RevisingKernel(GroupKernel):
     def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
         """The results of the groups of which this is known."""
 
+    def see_off(self, rows: pa.Table, chosen: Mask) -> None:
+        """Take note of what is known of groups that are complete, before it goes."""
+        return
+
     @property
     def nothing(self) -> pa.Table:
         return self.told_schema.empty_table()
@@ -65,8 +70,11 @@ class RevisingKernel(GroupKernel):
             over = Complete(release, self.output_schema, self.by, self.closing)
             for piece in pieces:
                 if (found := over.find(piece)) is not None:
+                    self.see_off(piece.rows, found & ~piece.mark(DEAD))
                     piece.kill(found)
-            now = now.filter(pa.array(~flags(matching(now, release))))
+            ready = flags(matching(now, release))
+            self.see_off(now, ready)
+            now = now.filter(pa.array(~ready))
         pieces += pieces_of(now, self._hashes(now), self._time)
         dropped, marked, added, _ = tidied(pieces, 0, by_hash, lambda table: span_of(table, self._time))
         return Stepped(changes, dropped, marked, added)
@@ -173,3 +181,16 @@ class ChangingKernel(RevisingKernel):
 
     def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
         return groups.finalize(groups.partial(repeated(rows)))
+
+    @property
+    def failed_schema(self) -> Schema:
+        names = [n for n in self.stored.names if n != WEIGHT]
+        return self.groups.input_schema.select(names) if names else super().failed_schema
+
+    def see_off(self, rows: pa.Table, chosen: Mask) -> None:
+        """What was taken back and has not come until now never will."""
+        weights = np.asarray(rows[WEIGHT])
+        owed = np.flatnonzero(chosen & (weights < 0))
+        if len(owed) and self.groups.failed is not None:
+            left = rows.select(self.stored.names).take(pa.array(np.repeat(owed, -weights[owed])))
+            self.groups.failed.append(Failed(left, "", (NEVER_CAME,) * left.num_rows))

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.operators.revised_aggregate import operator
 from penstock.pattern.pattern import Pattern
-from penstock.plan.weight import WEIGHT
+from penstock.plan.weight import NEVER_CAME, WEIGHT
 from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
 from penstock.reference.grouping import Group, Unweighted, check_arguments, group_key, results
@@ -66,6 +66,11 @@ class RevisedAggregateReference:
             key = dict(zip(self.declared.keys, group.key, strict=True))
             if all(pattern[attribute].matches(key[attribute]) for attribute in pattern.restricted):
                 del self.groups[identity]
+        for identity, early in list(self.early.items()):
+            if early and all(pattern[attribute].matches(early[0][attribute]) for attribute in pattern.restricted):
+                for row in early:
+                    self.on_failure(dict(row), NEVER_CAME)
+                del self.early[identity]
         restrictions = {attribute: pattern[attribute] for attribute in pattern.restricted}
         return [Assertion(Pattern.by_name(self.declared.schema, restrictions))]
 
