@@ -18,6 +18,9 @@ from penstock.checkpoint.disk import Disk, on_disk
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# What tests do on a JVM is short: to compile it well, and to collect garbage on many threads, costs more than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # No deadline: on a busy machine the first example pays for imports and DuckDB's start.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 # The same examples every time: who changes something should see failures of that change. `make fuzz` looks for others.

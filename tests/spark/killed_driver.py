@@ -1,36 +1,40 @@
-"""A driver in a process of its own, to be killed: `killed_driver.py scenario source home master settings point nth`.
-
-It kills itself, as `kill -9` would, when it reaches the protocol step that starts with `point` for the nth time.
-"""
+"""A driver with Spark in a process of its own, to be killed: `killed_driver.py scenario source home master conf`."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from scenario import SCENARIOS, TOLD
+from scenario import SCENARIOS
 
 import penstock as ps
-from penstock.checkpoint.fault import hooked
 
 
-def main(name: str, source: str, home: str, master: str, settings: str, point: str, nth: str) -> None:
-    left = int(nth)
+def spark_driver(source: Path, home: Path, master: str = "local[2]", name: str = "windows", **settings: Any) -> Any:
+    """Start one, in a process group of its own. It prints a line when Spark is there, and one when it is done."""
+    command = [sys.executable, __file__, name, str(source), str(home), master, json.dumps(settings)]
+    return subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
-    def hook(reached: str) -> None:
-        nonlocal left
-        if left and reached.startswith(point):
-            left -= 1
-            if not left:
-                os.kill(os.getpid(), signal.SIGKILL)
 
+def kill_group(process: Any) -> None:
+    """Kill a driver with all that belongs to it: its Java process is in its group, and takes the workers with it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def main(name: str, source: str, home: str, master: str, conf: str) -> None:
     spark = ps.spark_session(master, app="penstock-killed", memory="1g")
     print("started", flush=True)
-    with hooked(hook):
-        run = {**SCENARIOS, **TOLD}[name].start(Path(source), Path(home), spark, **json.loads(settings)).wait()
+    run = SCENARIOS[name].start(Path(source), Path(home), spark, **json.loads(conf)).wait()
     print("done", len(run.history), flush=True)
     spark.stop()
 

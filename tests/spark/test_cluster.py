@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from scenario import FILES, SCENARIOS, Outcome, orphans, outcome
+from scenario import FILES, SCENARIOS, Outcome, orphans, outcome, same
 from standalone import spark_home, standalone
 
 from penstock.engine.spark.pack import pack
@@ -68,12 +68,6 @@ def query(source: Path, home: Path, master: str, *packed: str, **environment: st
     assert process.returncode == 0, complaints[-4000:]
     told: dict[str, Any] = json.loads(text.splitlines()[-1])
     return told
-
-
-def same(one: Outcome, other: Outcome) -> bool:
-    """Equal up to the names of the files, which tell tasks apart, and masters cut the work into other tasks."""
-    letters = [sorted((r for rows in o.letters.values() for r in rows), key=repr) for o in (one, other)]
-    return one.rows == other.rows and one.totals == other.totals and letters[0] == letters[1]
 
 
 @pytest.fixture(scope="module")

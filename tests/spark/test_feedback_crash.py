@@ -7,23 +7,17 @@ that nobody ignores are all there.
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from forked import kill_at_steps
 from plug import EveryStepOnce, Hook, Seeded, run_to_the_end
 from scenario import IGNORED, TOLD, UNTOLD, orphans, outcome, state_named
 
 from penstock.pattern.feedback import Feedback
 from penstock.portal.testing import local_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def check(name: str, home: Path, spark: Any, hook: Hook | None, source: Path) -> int:
@@ -68,13 +62,9 @@ KILLED = {
 
 
 @pytest.mark.parametrize("name", KILLED)
-def test_killed_driver_with_feedback(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_killed_driver_with_feedback(tmp_path: Path, name: str) -> None:
     """`kill -9` at several steps, each in a new process that goes on from where the one before was killed."""
     source, home = tmp_path / "undisturbed", tmp_path / "killed"
     UNTOLD[name].prepare(source)
-    script = Path(__file__).with_name("killed_driver.py")
-    for point, nth in KILLED[name]:
-        command = [sys.executable, str(script), name, str(source), str(home), "local[2]", json.dumps({}), point]
-        driver = subprocess.run([*command, str(nth)], start_new_session=True, capture_output=True, timeout=240)
-        assert driver.returncode == -signal.SIGKILL, driver.stdout + driver.stderr
-    check(name, home, spark, None, source)
+    kill_at_steps(name, source, home, KILLED[name])
+    check(name, home, local_session(), None, source)

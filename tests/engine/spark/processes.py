@@ -12,8 +12,8 @@ from penstock.engine.tasks import exchange
 from penstock.portal.testing import LocalContext, LocalRDD, LocalSession
 
 # Not forked from here: threads of Arrow and DuckDB do not come along.
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["penstock.engine.tasks.resident", "penstock.engine.tasks.scan"])
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["penstock", "penstock.engine.epoch.driver", "penstock.portal.testing"])
 
 
 class ProcessRDD(LocalRDD):
@@ -31,7 +31,7 @@ class ProcessRDD(LocalRDD):
 
     def count(self) -> int:
         given = [(self.task, i, self.context.large) for i in range(self.partitions)]
-        started = [_CONTEXT.Process(target=_run, args=args, daemon=True) for args in given]
+        started = [CONTEXT.Process(target=_run, args=args, daemon=True) for args in given]
         for process in started:
             process.start()
         self.context.running = started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
@@ -212,12 +213,29 @@ def test_one_that_hangs_is_noticed_and_replaced(
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
 
-    run = start(data, tmp_path, session, hung_after=0.5, listener=stop)
+    run = start(data, tmp_path, session, hung_after=2, listener=stop)
     run.wait()
     assert rows(tmp_path) == expected["window"]
     assert stopped and session.sparkContext.started == 2
     assert [p.path for p in run.history].count("job") <= 2
     assert run.history[-1].path == "resident"
+
+
+def _dawdle(table: pa.Table, marker: Path) -> pa.Table:
+    with contextlib.suppress(FileNotFoundError):
+        marker.unlink()  # One of them only.
+        time.sleep(60)
+    return table
+
+
+def test_a_kernel_that_does_not_come_to_an_end_is_tried_again(data: Path, session: Any, tmp_path: Path) -> None:
+    (marker := tmp_path / "marker").touch()
+    stream = ps.stream("s", "ts timestamp, k int, v double", time="ts").read_parquet(str(data)).disorder("2 s").ends()
+    query = stream.map(partial(_dawdle, marker=marker), "ts timestamp, k int, v double")
+    sink = ps.parquet(str(tmp_path / "out"))
+    run = query.start(sink, trigger="available_now", spark=session, max_rows=40, hung_after=2).wait()
+    assert not marker.exists() and len(rows(tmp_path / "out")) == FILES * 40
+    assert run.history[0].path == "job" and run.history[-1].path == "resident"
 
 
 def test_slots_are_given_back(monkeypatch: pytest.MonkeyPatch, data: Path, tmp_path: Path) -> None:
@@ -311,6 +329,30 @@ def test_a_failing_order_is_told_and_ends_them(session: Any) -> None:
     with pytest.raises(LostResidentError, match="no good"):
         found._give([(0, Order(partial(_work, True)))], 10)
     assert found.over.is_set()
+
+
+def _sleep(_: Any) -> Iterator[tuple[int, Parcel]]:
+    time.sleep(60)
+    return iter(())
+
+
+def test_who_waits_for_one_hears_at_once_that_all_are_let_go(session: Any) -> None:
+    found = lodging_of(session.sparkContext).at_hand()  # type: ignore[union-attr]
+    told: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            found._give([(0, Order(_sleep))], 60)
+        except LostResidentError as error:
+            told.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    _until(lambda: found.busy)
+    time.sleep(0.1)  # Now it waits.
+    found.close()
+    thread.join(20)
+    assert told and all(seat.line.closed for seat in found.seats.values())
 
 
 def test_slots_of_masters() -> None:

@@ -16,6 +16,7 @@ import pickle
 import re
 import secrets
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -60,6 +61,15 @@ class Seat:
     lock: threading.Lock = field(default_factory=threading.Lock)
     #: What its shelf need not keep any more.
     forget: list[str] = field(default_factory=list)
+
+    def hang_up(self) -> None:
+        """Let go of the task; who waits for its answer is told at once, which closing the line alone would not do."""
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.line.fileno())) as end:
+            end.shutdown(socket.SHUT_RDWR)
+        # While somebody waits, only they may close it: the number of a closed file may soon belong to another one.
+        if self.lock.acquire(blocking=False):
+            self.line.close()
+            self.lock.release()
 
 
 class Residents:
@@ -220,6 +230,8 @@ class Residents:
                 self.busy -= 1
                 self.used = time.monotonic()
             for seat in held:
+                if self.over.is_set():
+                    seat.line.close()
                 seat.lock.release()
         done_in_order = [answers[i] for i in range(len(orders))]
         reports = [pickle.loads(r) for _, done in done_in_order for r in done.reports]
@@ -240,8 +252,7 @@ class Residents:
             seats = list(self.seats.values())
         self._door.close()
         for seat in seats:
-            with contextlib.suppress(OSError):
-                seat.line.close()
+            seat.hang_up()
         if lost and self._thread.is_alive():
             with contextlib.suppress(Exception):
                 self.context.cancelJobGroup(self.group)
