@@ -72,6 +72,22 @@ def test_everything_is_on_it() -> None:
     assert all(len(line) <= 90 for line in text.splitlines())
 
 
+def test_what_may_be_corrected_is_on_it() -> None:
+    view = View("slow.py", clock=Clock())
+    view.running()
+    assert "corrected" not in drawn(view)
+    dial = {"traffic": {"remembered": "1 h", "blocked": "5 s", "held_back": 1_200}}
+    final = {"sink-1": {"window_start": "2026-01-01 00:05:00"}}
+    early = replace(EPOCH, retracted=7, total_retracted=10, speculation=dial, final_up_to=final)
+    view.take(early)
+    text = drawn(view)
+    for part in ("remembers 1 h, blocks 5 s: 1,200 events held back", "20.0%", "10 rows taken back", "00:05:00"):
+        assert part in text, part
+    line = plain_line(early)
+    for part in ("7 taken back", "traffic holds back 1,200", "sink-1 final to window_start 2026-01-01 00:05:00"):
+        assert part in line, part
+
+
 def test_rates_follow_the_last_seconds_and_fall_to_zero() -> None:
     clock = Clock()
     view = View("slow.py", clock=clock)

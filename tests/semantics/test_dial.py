@@ -304,6 +304,22 @@ def test_what_was_said_while_it_ran_holds_until_it_is_started_elsewhere(tmp_path
     assert ps.consumer(str(tmp_path / "ck")).talk().consistency == Dial.middle(remember=6)
 
 
+def test_progress_says_what_is_corrected_and_held_back(tmp_path: Path) -> None:
+    feed(tmp_path, 0, [(5, "a", 0), (6, "a", 1), (19, "a", 2)])
+    feed(tmp_path, 1, [(14, "a", 3), (24, "a", 4)])
+    run = start(tmp_path, Dial.at(block=4, remember=10), max_rows=3).wait()
+    first, last = run.history
+    assert first.speculation == {"s": {"remembered": "10 ticks", "blocked": "4 ticks", "held_back": 1}}
+    assert (first.rows_out, first.retracted, last.retracted, last.total_retracted) == (1, 0, 0, 0)
+    assert last.speculation["s"]["held_back"] == 1
+    feed(tmp_path, 2, [(15, "a", 5), (40, "a", 6)])
+    last = start(tmp_path, Dial.at(block=4, remember=10)).wait().progress
+    assert last is not None
+    weights = [r["_weight"] for r in told(tmp_path)]
+    assert last.total_retracted == weights.count(-1) > 0
+    assert last.retraction_ratio == weights.count(-1) / len(weights)
+
+
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     feed(tmp_path, 0, [(5, "a", 0)])
     with start(tmp_path, Dial.middle(remember=6)) as run:

@@ -44,6 +44,13 @@ class Progress:
     final_up_to: dict[str, dict[str, str]] = field(default_factory=dict)
     """By sink and attribute the value below which all results are final; `end` where all of them are."""
 
+    retracted: int = 0
+    """How many of the results of this epoch take back others."""
+    total_retracted: int = 0
+    speculation: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stream, if results may be corrected: how long events are `remembered` and `blocked`, and how many of them are
+    `held_back` now."""
+
     path: str = "job"
     """Who did the work: "resident", the tasks that stay, or "job", Spark jobs of its own."""
 
@@ -51,5 +58,11 @@ class Progress:
     def rows_per_second(self) -> float:
         return self.rows_in / self.seconds if self.seconds > 0 else 0.0
 
+    @property
+    def retraction_ratio(self) -> float:
+        """The share of all results so far that take back others."""
+        return self.total_retracted / self.total_rows_out if self.total_rows_out else 0.0
+
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "rows_per_second": self.rows_per_second}
+        ratios = {"rows_per_second": self.rows_per_second, "retraction_ratio": self.retraction_ratio}
+        return {**asdict(self), **ratios}

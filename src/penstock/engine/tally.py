@@ -12,6 +12,10 @@ from penstock.engine.progress import Progress
 from penstock.engine.source.frontier import PromiseState
 from penstock.engine.tasks.report import TaskReport
 from penstock.kernels.ticks import from_tick
+from penstock.operators.source.operator import Source
+from penstock.plan.consistency import Setting
+from penstock.plan.plan import Plan
+from penstock.plan.weight import is_weighted
 
 Counts = dict[str, int]
 
@@ -50,6 +54,7 @@ def totals(
     return {
         "rows_in": before.get("rows_in", 0) + sum(r.rows for r in reports),
         "rows_out": before.get("rows_out", 0) + sent(outputs),
+        "retracted": before.get("retracted", 0) + sum(r.retracted for r in reports),
         "dead": added([before.get("dead", {}), *(r.dead for r in reports)]),
         "saved": added([before.get("saved", {}), saved]),
     }
@@ -80,6 +85,8 @@ def progress(
         epoch=manifest.epoch,
         rows_in=sum(r.rows for r in reports),
         rows_out=sent(manifest.outputs),
+        retracted=sum(r.retracted for r in reports),
+        total_retracted=manifest.totals["retracted"],
         state_rows=sum(r.live for r in runs),
         state_bytes=sum(r.bytes for r in runs),
         state_runs=len(runs),
@@ -95,6 +102,23 @@ def progress(
         read=added({names[i]: t["rows"] - t["rejected"]} for r in reports for i, t in r.promises),
         **more,
     )
+
+
+def speculation(plan: Plan, manifest: Manifest, setting: Setting) -> dict[str, dict[str, Any]]:
+    """Of a plan that corrects its results, by stream: how long is remembered, and what is held back."""
+    found: dict[str, dict[str, Any]] = {}
+    if not any(is_weighted(n.operator) for n in plan.nodes):
+        return found
+    behind = {below: n.id for n in plan.nodes if n.operator.kind == "align" for below in n.inputs}
+    held = {key.operator: 0 for key in manifest.units}
+    for key, runs in manifest.units.items():
+        held[key.operator] += sum(r.live for r in runs)
+    for node in plan.sources:
+        if isinstance(node.operator, Source) and node.id in setting:
+            remembered, blocked = (node.operator.extent(ticks) for ticks in setting[node.id])
+            waits = held.get(behind.get(node.id, ""), 0)
+            found[node.operator.name] = {"remembered": remembered, "blocked": blocked, "held_back": waits}
+    return found
 
 
 def _disorder(state: PromiseState) -> dict[str, Counts]:

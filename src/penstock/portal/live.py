@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -193,6 +194,12 @@ class View:
         for name, seen in p.disorder.items():
             for attribute, d in seen.items():
                 grid.add_row("disorder", name, Disorderliness(**d).text(f" in {attribute}"))
+        for name, at in p.speculation.items():
+            grid.add_row("dial", name, _dial(at))
+        if p.speculation:
+            grid.add_row("corrected", f"{p.retraction_ratio:.1%}", f"{counted(p.total_retracted, 'row')} taken back")
+            for name, up_to in p.final_up_to.items():
+                grid.add_row("final", name, _final(up_to))
         dead = sum(p.total_dead.values())
         reasons = " · ".join(f"{reason} {count:,}" for reason, count in sorted(p.total_dead.items()))
         grid.add_row("dead", Text(f"{dead:,}", style="yellow" if dead else ""), Text(reasons, style="yellow"))
@@ -226,11 +233,29 @@ def plain_line(p: Progress) -> str:
                 f" ({short_time(lag)} behind)" if frontier != "end" and lag is not None and 0 <= lag < REPLAYED else ""
             )
             parts.append(f"{name} to {_to_second(frontier)}{behind}")
+    if p.speculation:
+        parts.append(f"{p.retracted:,} taken back")
+        parts += [f"{name} holds back {at['held_back']:,}" for name, at in p.speculation.items() if at["held_back"]]
+        parts += [f"{name} final to {_final(up_to)}" for name, up_to in p.final_up_to.items() if up_to]
     if p.dead:
         parts.append("dead: " + " ".join(f"{reason} {count:,}" for reason, count in sorted(p.dead.items())))
     if p.guards or p.saved:
         parts.append(f"feedback: {_guards(p)}" + (f", {spared}" if (spared := Savings.of(p.saved)) else ""))
     return ", ".join(parts)
+
+
+def _dial(at: Mapping[str, Any]) -> str:
+    """Where the dial of a stream stands, and what that keeps from being told.
+
+    >>> _dial({"remembered": "1 h", "blocked": "5 s", "held_back": 1200})
+    'remembers 1 h, blocks 5 s: 1,200 events held back'
+    """
+    said = f"remembers {at['remembered']}, blocks {at['blocked']}"
+    return f"{said}: {counted(at['held_back'], 'event')} held back" if at["held_back"] else said
+
+
+def _final(up_to: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {_to_second(value)}" for name, value in up_to.items()) or "nothing yet"
 
 
 def _guards(p: Progress) -> str:

@@ -15,7 +15,7 @@ from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.letter import UNREADABLE
 from penstock.engine.source.split import Split
 from penstock.engine.source.unreadable import passed_over_letters
-from penstock.engine.tally import added, progress, totals
+from penstock.engine.tally import added, progress, speculation, totals
 from penstock.engine.tasks.report import TaskReport
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
                 saved=saved,
                 guards=driver.feedback.guards.size,
                 told=driver.feedback.told,
+                speculation=speculation(driver.plan, manifest, begun.plan.setting),
                 final_up_to={name: final.up_to for name, final in driver.final.items()},
                 path="job" if begun.residents is None else "resident",
             )

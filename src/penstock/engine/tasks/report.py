@@ -18,6 +18,8 @@ class TaskReport:
     task: str
     rows: int = 0
     seconds: float = 0.0
+    #: Results that take back others.
+    retracted: int = 0
     promises: list[Any] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.engine.tasks.exchange import Parcel, encode, scatter
 from penstock.engine.tasks.job import Job
@@ -12,6 +13,7 @@ from penstock.engine.tasks.pipeline import Pipeline
 from penstock.engine.tasks.report import TaskReport
 from penstock.engine.tasks.room import held, in_bytes
 from penstock.engine.tasks.watch import Watch
+from penstock.plan.weight import WEIGHT
 
 
 def note(job: Job, watch: Watch, letters: Sequence[pa.Table], report: TaskReport) -> None:
@@ -64,3 +66,5 @@ def _write(job: Job, sink: str, tables: Sequence[pa.Table], name: str, report: T
     table = pa.concat_tables(tables)
     report.count(report.counts, sink, table.num_rows)
     report.outputs.extend(job.stagings[sink].write(table, job.epoch, name))
+    if WEIGHT in table.column_names:
+        report.retracted += pc.sum(pc.less(table[WEIGHT], 0)).as_py() or 0

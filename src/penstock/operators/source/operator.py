@@ -58,6 +58,10 @@ class Source(Operator):
             case _:
                 return str(promise)
 
+    def extent(self, ticks: int) -> str:
+        """A length of its time."""
+        return self._extent(self.schema.times[0], ticks) if self.schema.times else f"{ticks} ticks"
+
     def _extent(self, attribute: str, ticks: int) -> str:
         t = self.schema.type_of(attribute)
         if is_date(t):
