@@ -147,29 +147,17 @@ class Queries:
         **settings: Any,
     ) -> Run:
         """Start them; see `Stream.start`."""
-        if consistency is not None:
-            return self.at(consistency).start(
-                trigger=trigger,
-                every=every,
-                checkpoint=checkpoint,
-                dead_letters=dead_letters,
-                spark=spark,
-                master=master,
-                listener=listener,
-                allow_unbounded=allow_unbounded,
-                feedback=feedback,
-                **settings,
-            )
+        queries = self if consistency is None else self.at(consistency)
         for name in settings:
             if name not in _SETTINGS:
                 raise UserError(f"start(): unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
         for name, value in settings.items():
             check_setting(name, value)
-        for node in self.streams.sources:
-            if getattr(node.operator, "changes", "") and not any(is_weighted(n.operator) for n in self.streams):
-                turn([node.operator], Consistency.strong())
+        if not any(is_weighted(n.operator) for n in queries.streams):
+            # What takes rows back says here that nobody has said how results are to be corrected.
+            turn([n.operator for n in queries.streams.sources], Consistency.strong())
         chosen = parse_trigger(trigger, every)
-        admission = admit(self.streams, bounded=chosen.bounded, allow_unbounded=allow_unbounded)
+        admission = admit(queries.streams, bounded=chosen.bounded, allow_unbounded=allow_unbounded)
         if spark is None:
             from penstock.engine.spark.session import spark_session
 
@@ -177,7 +165,7 @@ class Queries:
         elif not callable(spark):
             check_session(spark)
         return Run(
-            self.plan,
+            queries.plan,
             trigger=chosen,
             checkpoint=checkpoint,
             dead_letters=dead_letters,

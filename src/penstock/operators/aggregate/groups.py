@@ -33,7 +33,7 @@ class GroupsSpec(KeepingSpec[A]):
 
     def behaviour(self, operator: A, heard: bool) -> Behaviour:
         """Positions, which label windows by count, say nothing of values: only other keys close groups then."""
-        from penstock.operators.aggregate.punctuation import ClosingBehaviour
+        from penstock.operators.shared.describing import ClosingBehaviour
 
         return ClosingBehaviour(operator, operator.keys)
 

@@ -8,28 +8,24 @@ from typing import Any
 from penstock.kernels.fold import frontier_of, tick
 from penstock.operators.align.operator import Align
 from penstock.operators.join.meeting import unit_of
+from penstock.operators.shared.releasing import ReleasingBehaviour
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import less
-from penstock.plan.behaviour import Behaviour, maximal
 from penstock.plan.orders import Orders
 from penstock.plan.window import from_tick
 
 
-class AlignBehaviour(Behaviour):
+class AlignBehaviour(ReleasingBehaviour):
     """Passes every punctuation on, since what it matches has left by then; what is near leaves without one."""
 
     def __init__(self, operator: Align) -> None:
-        self.operator, self.schema = operator, operator.schema
-        self.slack, self.block = operator.slack, operator.block
-        self.fresh: list[Pattern] = []
+        super().__init__(operator)
+        self.operator, self.slack, self.block = operator, operator.slack, operator.block
         #: The newest tick that time is known to have reached: in a stream of several parts, in all of them.
         self.reached: int | None = None
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
-        (patterns,) = arrived
-        moved = tuple(Pattern(self.schema, p.restrictions) for p in patterns)
-        self.fresh += moved
+        moved = super().receive(arrived)
         t = self.schema.type_of(self.operator.time)
         for pattern in moved:
             if (frontier := frontier_of(pattern, self.operator.time)) is not None:
@@ -45,13 +41,12 @@ class AlignBehaviour(Behaviour):
         return True
 
     def orders(self) -> Orders:
-        fresh, self.fresh = self.fresh, []
         if not self.block:
-            fresh = [Pattern.all(self.schema)]
+            self.fresh = [Pattern.all(self.schema)]
         elif self.reached is not None:
             # A source may let events come later than they are held back; what it has promised, it has.
-            fresh = [*fresh, self._before(self.reached - min(self.block, self.slack))]
-        return Orders((maximal(fresh),), (PunctuationSet(self.schema),))
+            self.fresh.append(self._before(self.reached - min(self.block, self.slack)))
+        return super().orders()
 
     def _before(self, bound: int) -> Pattern:
         name = self.operator.time

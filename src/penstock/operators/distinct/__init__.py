@@ -44,7 +44,7 @@ class DistinctSpec(KeepingSpec[Distinct]):
         )  # fmt: skip
 
     # --- punctuation
-    behaviour = made_in("punctuation", "DistinctBehaviour")
+    behaviour = made_in("penstock.operators.shared.releasing", "ReleasingBehaviour")
 
     # --- contracts
     judge = of_one("contract", "judge_distinct")

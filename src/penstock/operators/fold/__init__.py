@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.operators.fold.operator import Fold
 from penstock.operators.settle import HoldingSpec
 from penstock.operators.shared.answers import behind_only
 from penstock.plan.spec import Traits, found_in, made_in, of_one
-
-if TYPE_CHECKING:
-    from penstock.plan.behaviour import Behaviour
 
 
 class FoldSpec(HoldingSpec[Fold]):
@@ -25,11 +22,9 @@ class FoldSpec(HoldingSpec[Fold]):
     def held(self, operator: Fold) -> dict[str, Any] | None:
         return {"kind": operator.kind, "by": list(operator.by)}
 
-    def behaviour(self, operator: Fold, heard: bool) -> Behaviour:
-        from penstock.operators.settle.punctuation import SettlingBehaviour
-
-        return SettlingBehaviour(operator, operator.by)
-
+    behaviour = found_in(
+        "penstock.operators.shared.releasing", "ReleasingBehaviour", lambda operator, heard: (operator, operator.by)
+    )
     judge = of_one("contract", "judge_fold")
     respond = behind_only("what is told again has to be told whole")
     step = found_in("step", "step_of")

@@ -26,7 +26,7 @@ class LandmarkAggregateSpec(GroupsSpec[LandmarkAggregate]):
 
     def behaviour(self, operator: LandmarkAggregate, heard: bool) -> Behaviour:
         """Windows end for all keys together: only their ends count."""
-        from penstock.operators.aggregate.punctuation import ClosingBehaviour
+        from penstock.operators.shared.describing import ClosingBehaviour
 
         return ClosingBehaviour(operator, (operator.window.label,))
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.operators.limit.operator import Limit
+from penstock.operators.shared.releasing import ReleasingBehaviour
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.punctuation import PunctuationSet
-from penstock.plan.behaviour import Behaviour, maximal
 from penstock.plan.orders import Answer, Orders
 
 
-class LimitBehaviour(Behaviour):
+class LimitBehaviour(ReleasingBehaviour):
     """Passes every punctuation on, as whoever drops events may; and promises the end when the limit is reached.
 
     How many events have been let through only the state knows, so it is asked until there are enough.
     """
 
     def __init__(self, operator: Limit) -> None:
-        self.schema, self.count = operator.schema, operator.count
+        super().__init__(operator)
+        self.count = operator.count
         self.full = False
         self.over = False
-        self.fresh: list[Pattern] = []
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
@@ -36,9 +36,8 @@ class LimitBehaviour(Behaviour):
         return tuple(Pattern(self.schema, p.restrictions) for p in patterns)
 
     def orders(self) -> Orders:
-        release, self.fresh = maximal(self.fresh), []
         ask = () if self.full or self.over else ((Pattern.all(self.schema),),)
-        return Orders((release,), (PunctuationSet(self.schema),), ask)
+        return replace(super().orders(), ask=ask)
 
     def answered(self, answers: Sequence[Sequence[Answer]]) -> None:
         self.full = self.full or sum(a.rows for said in answers for a in said) >= self.count

@@ -7,24 +7,23 @@ from typing import Any
 
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.order_by.sorted_prefix import prefix
+from penstock.operators.shared.releasing import ReleasingBehaviour
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
-from penstock.plan.behaviour import Behaviour, maximal
 from penstock.plan.domain import domains
-from penstock.plan.orders import Orders
 
 
-class OrderBehaviour(Behaviour):
+class OrderBehaviour(ReleasingBehaviour):
     """Passes the sorted prefix that punctuation completes, and promises that prefix.
 
     With slack the operator does not wait for punctuation, so it knows nothing about what is to come but the end.
     """
 
     def __init__(self, operator: OrderBy) -> None:
-        self.operator, self.schema, self.domains = operator, operator.schema, domains(operator)
+        super().__init__(operator)
+        self.operator, self.domains = operator, domains(operator)
         self.given = PunctuationSet(self.schema)
         self.done = PunctuationSet(self.schema)
-        self.fresh: list[Pattern] = []
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         (patterns,) = arrived
@@ -41,10 +40,6 @@ class OrderBehaviour(Behaviour):
             self.done = self.done.add(*found)
         self.fresh += found
         return found
-
-    def orders(self) -> Orders:
-        release, self.fresh = maximal(self.fresh), []
-        return Orders((release,), (PunctuationSet(self.schema),))
 
     def to_json(self) -> dict[str, Any]:
         return {"given": self.given.to_json(), "done": self.done.to_json()}

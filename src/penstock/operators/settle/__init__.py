@@ -42,7 +42,7 @@ class SettleSpec(HoldingSpec[Settle]):
 
     operator = Settle
 
-    behaviour = made_in("punctuation", "SettlingBehaviour")
+    behaviour = made_in("penstock.operators.shared.releasing", "ReleasingBehaviour")
     judge = of_one("contract", "judge_settle")
     respond = behind_only("what is final is told apart behind it")
     step = found_in("step", "step_of")

@@ -33,7 +33,9 @@ class TopSpec(KeepingSpec[Top]):
         return found
 
     # --- punctuation
-    behaviour = made_in("punctuation", "TopBehaviour")
+    behaviour = found_in(
+        "penstock.operators.shared.describing", "ClosingBehaviour", lambda operator, heard: (operator, operator.per)
+    )
 
     # --- contracts
     judge = of_one("contract", "judge_top")
