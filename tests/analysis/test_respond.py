@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.analysis.respond import respond
+from penstock.analysis.cascade import respond
 from penstock.errors import UnknownOperatorError
 from penstock.operators.sink.operator import Sink
 from penstock.operators.window.feedback import PIECES
@@ -105,7 +105,7 @@ def test_lookup_knows_the_stream_and_not_the_table() -> None:
 @pytest.mark.parametrize(
     ("stream", "why"),
     [
-        (S.order_by("ts").lookup(RATES, "k"), "what orderby keeps may meet another state of it"),
+        (S.order_by("ts").lookup(RATES, "k"), "what order_by keeps may meet another state of it"),
         (S.impute(same, keeps=["ts"]).lookup(RATES, "k"), "what impute keeps may meet another state of it"),
         (S.lookup(BY_NUMBER, {"v": "f"}), "keys that are floating numbers are not listed"),
         (

@@ -16,13 +16,12 @@ import pytest
 
 import penstock as ps
 from penstock.analysis.bounds import bounds
-from penstock.analysis.cascade import is_exact
+from penstock.analysis.cascade import is_exact, respond
 from penstock.analysis.check import check
 from penstock.analysis.explain import coming, leaving
 from penstock.analysis.judge import weigh
 from penstock.analysis.probe import issues
 from penstock.analysis.propagate import Propagation
-from penstock.analysis.respond import respond
 from penstock.analysis.speculate import speculate
 from penstock.builder.held import folded, settled
 from penstock.builder.multiway import join
@@ -31,6 +30,7 @@ from penstock.engine.tables import prepare
 from penstock.engine.tasks.columns import needed
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.errors import UnknownOperatorError, UserError
+from penstock.operators.aggregate.monotone import is_never_negative
 from penstock.operators.align.operator import Align
 from penstock.operators.join.operator import Joined
 from penstock.operators.shared.families import AtOnceSpec
@@ -39,14 +39,13 @@ from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.plan.arrival import heeds_order, order_matters
-from penstock.plan.at_once import comes_as_read, passes_at_once
 from penstock.plan.domain import domains
 from penstock.plan.grid import grids
 from penstock.plan.looked_at import looked_at
-from penstock.plan.monotone import is_never_negative
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.spec import InRoom, Spec, found_in, register, registered, spec_of, traits_of
+from penstock.plan.upwards import comes_as_read, passes_at_once
 from penstock.plan.window_behind import window_behind
 from penstock.reference.domain import domains as reference_domains
 from penstock.reference.grid import grid_of
@@ -129,6 +128,17 @@ def kinds(of: type[Operator] = Operator) -> Iterator[type[Operator]]:
 
 def test_there_is_something_of_every_kind() -> None:
     assert {type(o) for o in OPERATORS.values()} == set(kinds())
+
+
+@pytest.mark.parametrize("name", [n for n in MADE if n != "align"])
+def test_texts_call_it_by_the_word_of_the_builder(name: str) -> None:
+    word = OPERATORS[name].word
+    assert callable(getattr(ps.Stream, word, None) or getattr(ps, word, None)), word
+
+
+def test_what_cannot_take_back_is_named_as_it_was_written() -> None:
+    with pytest.raises(UserError, match=r"^order_by\(\) cannot take back what it has told, but agg\(\) before it"):
+        at_once(MADE["aggregate of windows"].order_by("n"))
 
 
 def test_every_kind_is_registered_itself() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 import penstock as ps
 from penstock.analysis.bounds import bounds
+from penstock.analysis.cascade import respond
 from penstock.analysis.check import check
 from penstock.analysis.judge import weigh
 from penstock.analysis.probe import issues, probes
 from penstock.analysis.propagate import Propagation
-from penstock.analysis.respond import respond
 from penstock.analysis.speculate import speculate
 from penstock.analysis.told_apart import told_apart_by
 from penstock.builder.held import settled

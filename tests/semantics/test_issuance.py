@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from talk_cases import BY_VALUE, QUERIES, TABLES, Row, bounds, counting, feed, pattern, plan, stream_of
 from withheld import TalkingRun
 
-from penstock.analysis.respond import respond
+from penstock.analysis.cascade import respond
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern

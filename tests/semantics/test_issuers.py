@@ -19,7 +19,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from talk_cases import HOW, KEYS, feed
 
-from penstock.analysis.respond import respond
+from penstock.analysis.cascade import respond
 from penstock.operators.source.operator import Source
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from penstock.analysis.respond import respond
+from penstock.analysis.cascade import respond
 from penstock.pattern.pattern import Pattern
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan

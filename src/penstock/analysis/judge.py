@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.contract.flow import Flow, Verdict, least, promised_by
-from penstock.contract.limited import limited
 from penstock.contract.template import Scheme
+from penstock.contract.verdicts import limited
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.spec import spec_of

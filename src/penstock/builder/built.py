@@ -36,7 +36,7 @@ class Built:
         below = self.operator
         if is_weighted(below):
             raise UserError(
-                f"{operator.kind} behind at(…): what it would be given can be taken back",
+                f"{operator.word}() behind at(…): what it would be given can be taken back",
                 hint="turn the dial last: query.where(…).at(…), or start(…, consistency=…)",
             )
         if (
@@ -46,7 +46,7 @@ class Built:
             and not isinstance(operator, Aggregate)
         ):
             raise UserError(
-                f"{below.window!r} must be followed by group_by(…).agg(…), not {operator.kind}",
+                f"{below.window!r} must be followed by group_by(…).agg(…), not {operator.word}()",
                 hint="put where/select/map before the window",
             )
         return replace(self, operator=operator)

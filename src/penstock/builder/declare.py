@@ -59,7 +59,7 @@ class Declaring(Built):
     def _source(self, call: str) -> Source:
         if not isinstance(self.operator, Source):
             raise UserError(
-                f"{call}() declares something about a source, but this is the output of {self.operator.kind}",
+                f"{call}() declares something about a source, but this is the output of {self.operator.word}()",
                 hint=f"call {call}() right after ps.stream(…), before where/select/window/…",
             )
         return self.operator

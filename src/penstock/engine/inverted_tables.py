@@ -18,14 +18,14 @@ from penstock.engine.tables import TableKeeper, load
 from penstock.errors import PenstockError
 from penstock.feedback.guards import Guards, Places
 from penstock.feedback.unwanted import Record, with_record
+from penstock.operators.lookup.feedback import obstacle
 from penstock.operators.lookup.inverse import keys_that_match
-from penstock.operators.lookup.invertible import obstacle
 from penstock.operators.lookup.operator import TableJoin
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
-from penstock.plan.at_once import passes_at_once
 from penstock.plan.place import Place
 from penstock.plan.plan import Node, Plan
+from penstock.plan.upwards import passes_at_once
 
 #: Answers that are kept: what a pattern means in a snapshot does not change.
 KEPT = 256

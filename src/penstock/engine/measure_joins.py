@@ -23,11 +23,11 @@ from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
-from penstock.plan.at_once import passes_at_once
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.policy import Extent
 from penstock.plan.promise import Inbox
+from penstock.plan.upwards import passes_at_once
 
 #: Key and time of an event share one number when they are counted: so many bits for both.
 _BITS = 61

@@ -30,10 +30,13 @@ class Operator:
     label: str = field(default="", kw_only=True)
 
     role: ClassVar[Role] = "inner"
+    #: What its ids begin with, if not with the name of its class; and, if that is another, the word of the builder.
+    kind: ClassVar[str] = "operator"
+    word: ClassVar[str] = "operator"
 
-    @property
-    def kind(self) -> str:
-        return type(self).__name__.lower()
+    def __init_subclass__(cls) -> None:
+        cls.kind = vars(cls).get("kind", cls.__name__.lower())
+        cls.word = vars(cls).get("word", cls.kind)
 
     @property
     def detail(self) -> str:

@@ -58,7 +58,7 @@ def refusing_weights(operator: O, inputs: Sequence[Operator]) -> O:
     for below in inputs:
         if is_weighted(below):
             raise UserError(
-                f"{operator.kind} cannot take back what it has told, and the {below.kind} before it corrects its own",
+                f"{operator.word}() cannot take back what it has told, but {below.word}() before it corrects its own",
                 hint="consistency=ps.Consistency.strong(remember=…) waits for what is final",
             )
     return replace(operator, inputs=tuple(inputs))

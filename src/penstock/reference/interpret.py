@@ -10,17 +10,16 @@ from typing import Any
 
 from penstock.errors import UserError, did_you_mean
 from penstock.pattern.pattern import Pattern
-from penstock.plan.at_once import passes_at_once
 from penstock.plan.consistency import Setting
 from penstock.plan.looked_at import computed, looked_at
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Node, Plan
 from penstock.plan.promise import EndOfSource, InBand
 from penstock.plan.spec import Surroundings, spec_of, traits_of
+from penstock.plan.upwards import passes_at_once
 from penstock.plan.window import TimeWindow
-from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.failure import FAILURES
-from penstock.reference.item import Assertion, Event, Item
+from penstock.reference.item import Assertion, DeadLetter, Event, Item
 from penstock.reference.running import Arriving, ByEpoch, NotesFailures, Rejecting, Running, Turning
 
 #: What a source brings: a row or a punctuation, alone (partition 0; a punctuation of all partitions) or with the

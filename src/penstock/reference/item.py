@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from penstock.pattern.pattern import Pattern
 
@@ -74,3 +74,15 @@ def events(items: Iterable[Item]) -> list[dict[str, Any]]:
 def punctuations(items: Iterable[Item]) -> list[Pattern]:
     """The punctuations of a stream, without its events."""
     return [i.pattern for i in items if isinstance(i, Assertion)]
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """An event that was not let in: why, and which punctuation it breaks (None if it does not fit the schema)."""
+
+    source: str
+    partition: Hashable
+    row: Mapping[str, Any]
+    reason: str
+    breaks: Pattern | None
+    kind: Literal["malformed", "forbidden", "late", "ahead", "paced", "failed"] = "late"

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.pattern.pattern import Pattern
-from penstock.reference.dead_letter import DeadLetter
 from penstock.reference.failure import Note
-from penstock.reference.item import Assertion, Event, Item
+from penstock.reference.item import Assertion, DeadLetter, Event, Item
 
 
 class Running(Protocol):

@@ -13,7 +13,6 @@ from penstock.errors import UserError, a, did_you_mean, nearest
 from penstock.pattern.schema import Attribute, Schema
 from penstock.pattern.types import type_text
 from penstock.sql.aggregate_functions import FUNCTIONS
-from penstock.sql.aggregate_names import ALIASES, REFUSED
 from penstock.sql.expression import Expression
 from penstock.sql.fallible import Fallible
 from penstock.sql.parse import written
@@ -153,6 +152,42 @@ class AggregateReader:
             raise self.wrong_type(function, argument)
         return argument
 
+
+#: What else Spark calls our functions.
+ALIASES = {
+    "mean": "avg",
+    "first_value": "first",
+    "last_value": "last",
+    "arg_min": "min_by",
+    "arg_max": "max_by",
+    "every": "bool_and",
+    "some": "bool_or",
+    "any": "bool_or",
+    "variance": "var_samp",
+    "stddev": "stddev_samp",
+    "std": "stddev_samp",
+    "collect_list": "array_agg",
+    "listagg": "string_agg",
+    "approx_percentile": "percentile_approx",
+    "percentile_cont": "percentile",
+    "percentile_disc": "percentile",
+}
+_ALL_VALUES = "keep the events and use count(distinct {x}), min({x}) or max({x})"
+#: Those that cannot be put together from parts, with what to write instead.
+REFUSED = {
+    "median": "use avg({x}), or min and max",
+    "percentile": "use avg({x}), min({x}) or max({x})",
+    "mode": "group_by({x}) and count(*)",
+    "array_agg": _ALL_VALUES,
+    "collect_set": "use count(distinct {x})",
+    "string_agg": _ALL_VALUES,
+    "skewness": "use stddev_samp({x})",
+    "kurtosis": "use stddev_samp({x})",
+    "product": "use exp(sum(ln({x})))",
+    "approx_count_distinct": "use count(distinct {x})",
+    "percentile_approx": "use avg({x}), min({x}) or max({x})",
+    "approx_top_k": "group_by({x}) and count(*)",
+}
 
 _CALLS = frozenset({*FUNCTIONS, *REFUSED, *(a for a in ALIASES)})
 

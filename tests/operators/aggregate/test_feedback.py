@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from penstock.analysis.respond import respond
+from penstock.analysis.cascade import respond
 from penstock.pattern.pattern import Pattern
 from penstock.plan.response import Response
 

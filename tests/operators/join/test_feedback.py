@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.analysis.respond import respond
+from penstock.analysis.cascade import respond
 from penstock.operators.join.operator import Join, Taken
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema

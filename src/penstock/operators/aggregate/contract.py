@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from penstock.contract.bounding import PARTS, least, owner, renamed, sized, times, why
 from penstock.contract.flow import Flow, Promised, Tags, Verdict, behind
-from penstock.contract.keeping import appearing, assumed_of, endless_state, output_of, waiting_for
 from penstock.contract.rates import Arrivals, Delay, Rates, soonest
 from penstock.contract.report import State
 from penstock.contract.size import Bound, widths
+from penstock.contract.verdicts import appearing, assumed_of, endless_state, output_of, waiting_for
 from penstock.errors import counted
 from penstock.operators.aggregate.operator import Aggregate
 from penstock.operators.window.contract import clock_ticks

@@ -9,6 +9,7 @@ count as going either way. Their minimum goes down.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -17,8 +18,9 @@ from sqlglot import exp
 
 from penstock.pattern.gap import BEFORE_ALL, BEHIND_ALL
 from penstock.pattern.restriction import Restriction
-from penstock.plan.monotone import is_never_negative
 from penstock.plan.operator import Operator
+from penstock.plan.spec import spec_of
+from penstock.plan.upwards import upwards
 from penstock.sql.aggregation import Aggregation
 from penstock.sql.parse import parse
 
@@ -79,3 +81,20 @@ def _only_call(text: str) -> exp.Anonymous | None:
     while isinstance(tree, exp.Paren | exp.Filter | exp.IgnoreNulls):
         tree = tree.this
     return tree if isinstance(tree, exp.Anonymous) else None
+
+
+def is_never_negative(operator: Operator, name: str) -> bool:
+    """Whether no event of an operator has a value below zero there: a source refuses it, or it is a count.
+
+    >>> import penstock as ps
+    >>> s = ps.stream("s", "cars int, v int").bounds("cars", low=0).distinct()
+    >>> is_never_negative(s.operator, "cars"), is_never_negative(s.operator, "v")
+    (True, False)
+    """
+    return name in upwards(operator, _never_negative)
+
+
+def _never_negative(operator: Operator, below: Sequence[frozenset[str]]) -> frozenset[str]:
+    spec = spec_of(operator)
+    carried = (n for n, c in spec.lineage(operator).items() if all(o in below[side] for side, o in c.origins))
+    return frozenset((*carried, *(n for n, fact in spec.facts(operator).items() if fact.never_negative)))

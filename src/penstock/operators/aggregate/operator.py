@@ -18,6 +18,8 @@ class Aggregate(Operator):
     Over windows of time, `window` says which, and its label is the first of `keys`.
     """
 
+    word = "agg"
+
     keys: tuple[str, ...] = field(kw_only=True)
     aggregations: tuple[Aggregation, ...] = field(kw_only=True)
     window: Window | None = None

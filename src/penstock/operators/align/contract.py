@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from penstock.contract import bounding
 from penstock.contract.flow import Flow, Verdict, behind
-from penstock.contract.keeping import waiting_for
 from penstock.contract.rates import Rates
 from penstock.contract.size import Bound, widths
+from penstock.contract.verdicts import waiting_for
 from penstock.operators.align.operator import Align
 from penstock.plan.spec import Measurements
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class CountAggregate(Aggregate):
     """One output event per group and window of so many events, when the last of them has come."""
 
-    window: CountWindow = field(kw_only=True)
+    kind = "aggregate"
+    word = "agg"
 
-    @property
-    def kind(self) -> str:
-        return "aggregate"
+    window: CountWindow = field(kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from penstock.contract.bounding import least
 from penstock.contract.flow import Flow, Verdict, behind
-from penstock.contract.keeping import assumed_of, waiting_for
 from penstock.contract.rates import Rates, soonest
 from penstock.contract.size import HASH, Bound, widths
+from penstock.contract.verdicts import assumed_of, waiting_for
 from penstock.operators.distinct.operator import Distinct
 from penstock.plan.spec import Measurements
 

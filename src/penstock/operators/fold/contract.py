@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.contract.flow import Flow, Verdict, behind
-from penstock.contract.keeping import assumed_of
+from penstock.contract.verdicts import assumed_of
 from penstock.operators.fold.operator import Fold
 
 

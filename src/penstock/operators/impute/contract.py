@@ -12,8 +12,8 @@ from penstock.contract.size import Bound, widths
 from penstock.errors import counted
 from penstock.operators.impute.operator import Impute
 from penstock.operators.map.contract import judge_map, mapped_rates
-from penstock.plan.at_once import comes_as_read, finds_several
 from penstock.plan.spec import Measurements
+from penstock.plan.upwards import comes_as_read, finds_several
 
 
 def judge_impute(operator: Impute, below: Flow) -> Verdict:

@@ -22,8 +22,7 @@ from penstock.kernels.release import Selection, answer, cut, tidy
 from penstock.kernels.sorted_run import Rule, SortedRun, meet
 from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
 from penstock.operators.join.impatience import wishes
-from penstock.operators.join.operator import Join
-from penstock.operators.join.pair import pair_schema
+from penstock.operators.join.operator import Join, pair_schema
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from penstock.pattern.duration import format_duration
+from penstock.pattern.schema import Attribute, Schema
 from penstock.plan.operator import Operator
 from penstock.plan.spec import Carried
 
@@ -162,3 +163,8 @@ def join_definition(operator: Joined) -> str:
 def origins_in_words(columns: Sequence[Taken], inputs: Sequence[str]) -> str:
     """Where the attributes of a join come from, the first that is not null: `trip ← left.trip, right.trip`."""
     return "; ".join(f"{c.name} ← {', '.join(f'{inputs[k]}.{name}' for k, name in c.origins)}" for c in columns)
+
+
+def pair_schema(join: Joined) -> Schema:
+    """The attributes of a pair of events, under the names a residual predicate knows them by."""
+    return Schema(tuple(Attribute(n, join.inputs[side].schema.type_of(a)) for side, a, n in join.pair))

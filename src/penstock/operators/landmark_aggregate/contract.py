@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock.contract.bounding import sized, times, why
 from penstock.contract.flow import Flow, Verdict
-from penstock.contract.keeping import appearing, assumed_of, endless_state, output_of, waiting_for
 from penstock.contract.rates import Rates, soonest
 from penstock.contract.size import Bound
+from penstock.contract.verdicts import appearing, assumed_of, endless_state, output_of, waiting_for
 from penstock.operators.aggregate.contract import flow_of_groups, groups_of, growing_with_events, on_attributes
 from penstock.operators.landmark_aggregate.operator import LandmarkAggregate
 from penstock.operators.window.contract import clock_ticks

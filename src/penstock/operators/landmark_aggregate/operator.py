@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class LandmarkAggregate(Aggregate):
     """One output event per group and period: what has come since the origin, when the period is over."""
 
-    window: LandmarkWindow = field(kw_only=True)
+    kind = "aggregate"
+    word = "agg"
 
-    @property
-    def kind(self) -> str:
-        return "aggregate"
+    window: LandmarkWindow = field(kw_only=True)

@@ -44,7 +44,7 @@ class LookupSpec(AtOnceSpec[TableJoin]):
         return ThroughBehaviour(partial(through_table, operator))
 
     # --- contracts
-    judge = of_one("penstock.contract.passing", "passing")
+    judge = of_one("penstock.contract.verdicts", "passing")
     rates = of_one("penstock.contract.bounding", "passing_rates")
 
     # --- feedback

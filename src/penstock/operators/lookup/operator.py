@@ -27,15 +27,13 @@ class TableJoin(Operator):
     versioned table: of the rows with its key that hold then, it gets the one with the greatest version.
     """
 
+    kind = "lookup"
+
     table: Table = field(kw_only=True)
     keys: tuple[tuple[str, str], ...] = field(kw_only=True)
     columns: tuple[Taken, ...] = field(kw_only=True)
     how: LookupKind = "inner"
     as_of: str | None = None
-
-    @property
-    def kind(self) -> str:
-        return "lookup"
 
     @property
     def detail(self) -> str:

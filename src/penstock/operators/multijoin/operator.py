@@ -17,6 +17,8 @@ class MultiJoin(Operator):
     earlier. A window of None is unlimited.
     """
 
+    word = "join"
+
     keys: tuple[tuple[str, ...], ...] = field(kw_only=True)
     columns: tuple[Taken, ...] = field(kw_only=True)
     times: tuple[str | None, ...] = field(kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from penstock.contract import bounding
 from penstock.contract.flow import Flow, Tags, Verdict, behind, least
-from penstock.contract.keeping import assumed_of, waiting_for
 from penstock.contract.rates import Rates
 from penstock.contract.size import HASH, Bound, widths
+from penstock.contract.verdicts import assumed_of, waiting_for
 from penstock.operators.order_by.operator import OrderBy
 from penstock.plan.spec import Measurements
 

@@ -15,6 +15,8 @@ class OrderBy(Operator):
     least whenever it is full. `by` lists (attribute, descending); nulls come last either way.
     """
 
+    word = "order_by"
+
     by: tuple[tuple[str, bool], ...] = field(kw_only=True)
     slack: int | None = None
 

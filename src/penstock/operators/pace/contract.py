@@ -12,9 +12,9 @@ from penstock.contract.rates import BEHIND, Delay, Untold, soonest, step_of
 from penstock.operators.pace.operator import Pace
 from penstock.operators.source.operator import Source
 from penstock.operators.union.contract import judge_union, united
-from penstock.plan.at_once import comes_as_read
 from penstock.plan.operator import Operator
 from penstock.plan.promise import Expected
+from penstock.plan.upwards import comes_as_read
 
 
 def judge_pace(operator: Pace, below: Sequence[Flow]) -> Verdict:

@@ -18,8 +18,7 @@ from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import less
 from penstock.pattern.schema import Schema
-from penstock.reference.dead_letter import DeadLetter
-from penstock.reference.item import Assertion, Event, Item
+from penstock.reference.item import Assertion, DeadLetter, Event, Item
 from penstock.reference.moment import from_tick, to_tick
 
 

@@ -15,6 +15,8 @@ from penstock.sql.carried import carried
 class Project(Operator):
     """Renames, drops and computes attributes: one output attribute per (name, expression)."""
 
+    word = "select"
+
     columns: tuple[tuple[str, Expression], ...] = field(kw_only=True)
 
     @property

@@ -16,9 +16,8 @@ class RevisedAggregate(Aggregate):
     back themselves.
     """
 
-    @property
-    def kind(self) -> str:
-        return "aggregate"
+    kind = "aggregate"
+    word = "agg"
 
     @property
     def of_changes(self) -> bool:

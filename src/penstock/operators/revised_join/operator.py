@@ -15,9 +15,7 @@ class RevisedJoin(Join):
     is taken back with its first partner.
     """
 
-    @property
-    def kind(self) -> str:
-        return "join"
+    kind = "join"
 
     @property
     def nearness(self) -> str:

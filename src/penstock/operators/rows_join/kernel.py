@@ -39,7 +39,7 @@ from penstock.kernels.index import HASH, Mask, Positions, expand, order_of, pick
 from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Stepped
 from penstock.operators.distinct.kernel import Piece, alike, by_hash, counted, flags, ranks, span_of, tidied
 from penstock.operators.join.impatience import wishes
-from penstock.operators.join.pair import pair_schema
+from penstock.operators.join.operator import pair_schema
 from penstock.operators.order_by.kernel import sorting
 from penstock.operators.rows_join.operator import RowsJoin
 from penstock.pattern.pattern import Pattern

@@ -15,12 +15,10 @@ class RowsJoin(Joined):
     is no limit. `times` are the attributes that give the order.
     """
 
+    kind = "join"
+
     rows: tuple[int | None, int | None] = field(kw_only=True)
     times: tuple[str, str] = field(kw_only=True)
-
-    @property
-    def kind(self) -> str:
-        return "join"
 
     @property
     def nearness(self) -> str:

@@ -14,6 +14,8 @@ from penstock.plan.operator import Operator
 class Select(Operator):
     """Keeps the events for which the predicate is true."""
 
+    word = "where"
+
     predicate: Expression = field(kw_only=True)
 
     @property

@@ -18,12 +18,11 @@ class SessionAggregate(Aggregate):
     `corrected`: sessions are told at once. When one grows, or several become one, what was told is taken back.
     """
 
+    kind = "aggregate"
+    word = "agg"
+
     window: SessionWindow = field(kw_only=True)
     corrected: bool = False
-
-    @property
-    def kind(self) -> str:
-        return "aggregate"
 
     @property
     def detail(self) -> str:

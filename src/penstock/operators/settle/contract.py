@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.contract.flow import Flow, Verdict, behind
-from penstock.contract.keeping import appearing, assumed_of, endless_state, waiting_for
+from penstock.contract.verdicts import appearing, assumed_of, endless_state, waiting_for
 from penstock.operators.settle.operator import Settle
 
 

@@ -47,7 +47,7 @@ class ThinningSpec(AtOnceSpec[O]):
 
         return ThroughBehaviour(lambda pattern: [pattern.over(operator.schema)])
 
-    judge = of_one("penstock.contract.passing", "passing")
+    judge = of_one("penstock.contract.verdicts", "passing")
 
     rates = of_one("penstock.contract.bounding", "passing_rates")
 

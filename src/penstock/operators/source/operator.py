@@ -17,6 +17,8 @@ from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, Inbox
 class Source(Operator):
     """Events from outside, checked against schema and promises before anyone sees them."""
 
+    word = "stream"
+
     role: ClassVar[Role] = "source"
 
     name: str = ""

@@ -22,8 +22,7 @@ from penstock.operators.source.reference_promises import (
 )
 from penstock.pattern.pattern import Pattern
 from penstock.plan import promise as declaration
-from penstock.reference.dead_letter import DeadLetter
-from penstock.reference.item import Assertion, Event, Item
+from penstock.reference.item import Assertion, DeadLetter, Event, Item
 
 
 class SourceReference:

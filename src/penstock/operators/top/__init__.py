@@ -25,7 +25,7 @@ class TopSpec(KeepingSpec[Top]):
     ))  # fmt: skip
 
     def held(self, operator: Top) -> dict[str, Any] | None:
-        from penstock.operators.top.label import window_label
+        from penstock.operators.top.operator import window_label
 
         found: dict[str, Any] = {"kind": operator.kind, "keys": list(operator.per)}
         if (label := window_label(operator)) is not None:

@@ -11,8 +11,7 @@ from penstock.contract.rates import DAY, Rates, soonest
 from penstock.contract.report import State
 from penstock.contract.size import HASH, Bound, widths
 from penstock.errors import counted
-from penstock.operators.top.label import window_label
-from penstock.operators.top.operator import Top
+from penstock.operators.top.operator import Top, window_label
 from penstock.plan.domain import domains_behind
 from penstock.plan.spec import Measurements
 

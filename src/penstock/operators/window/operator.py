@@ -14,6 +14,8 @@ from penstock.plan.operator import Operator
 class Bucket(Operator):
     """Labels each event with the windows it belongs to, one output event per window."""
 
+    word = "window"
+
     window: Window = field(kw_only=True)
 
     @property

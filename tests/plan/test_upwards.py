@@ -9,10 +9,10 @@ from penstock.analysis.bounds import bounds
 from penstock.engine.measure_joins import sample
 from penstock.engine.tasks.columns import needed
 from penstock.engine.tasks.pipeline import Pipeline
+from penstock.operators.aggregate.monotone import is_never_negative
 from penstock.operators.sink.operator import Sink
-from penstock.plan.at_once import comes_as_read, passes_at_once
-from penstock.plan.monotone import is_never_negative
 from penstock.plan.plan import Plan
+from penstock.plan.upwards import comes_as_read, passes_at_once
 
 A, B = (ps.stream(n, "ts int, k int, v int, note string", time="ts").disorder(5).expect(rate=1) for n in "ab")
 NAMES = ps.table("names", "k int, name string", key="k").read_csv("names.csv")
