@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+
+from benchmarks.joins.turn import Answer, Job, take_turns
 
 #: With many groups and less heap it spends its time collecting garbage.
 HEAP = "10g"
@@ -56,3 +64,47 @@ def tune(spark: Any, store: str, settings: dict[str, str], *, tuned: bool = True
         spark.conf.unset(key)
     for key, value in wanted.items():
         spark.conf.set(key, value)
+
+
+@contextmanager
+def written(frame: Any, job: Job, **trigger: Any) -> Iterator[Any]:
+    """A query that writes what comes out of a frame, for the time of a block; what has made it fail is raised then."""
+    checkpoint = tempfile.mkdtemp(prefix="native-")
+    writer = frame.writeStream.outputMode("append").option("checkpointLocation", checkpoint).format("parquet")
+    query = (writer.trigger(**trigger) if trigger else writer).option("path", job["out"]).start()
+    try:
+        yield query
+    finally:
+        query.stop()
+    if query.exception() is not None:
+        raise query.exception()
+    shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Drained:
+    """What came of a query over all that there is: since when, whether it came to its end, and of each epoch."""
+
+    seconds: float
+    done: bool
+    progress: list[Any]
+
+    @property
+    def batches(self) -> list[Any]:
+        """The epochs that had something to do."""
+        return [p for p in self.progress if p["numInputRows"]]
+
+
+def drain(make: Callable[[], Any], job: Job) -> Drained:
+    """Make a frame and write all that comes out of it."""
+    began = time.perf_counter()
+    with written(make(), job, availableNow=True) as query:
+        done = query.awaitTermination(job["limit"])
+        return Drained(time.perf_counter() - began, bool(done), query.recentProgress)
+
+
+def take_spark_turns(run: Callable[[Any, Job], Answer]) -> None:
+    """Take turns in one session."""
+    spark = native_session()
+    take_turns("spark", lambda job: run(spark, job))
+    spark.stop()

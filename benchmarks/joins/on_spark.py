@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import time
 from typing import Any
 
-from benchmarks.joins.turn import Answer, Job, take_turns
-from benchmarks.native import PARTITIONS, native_session, tune
+from benchmarks.joins.turn import Answer, Job
+from benchmarks.native import PARTITIONS, drain, take_spark_turns, tune
 from benchmarks.trips import ENDS, LONGEST_HOURS, SLACK_MINUTES, STARTS
 
 PAIR = "ts timestamp, key bigint, seq bigint, value double"
@@ -53,28 +50,10 @@ def _trips(spark: Any, job: Job) -> Any:
 
 def run(spark: Any, job: Job) -> Answer:
     tune(spark, job["store"], {**SETTINGS, **job.get("settings", {})})
-    checkpoint = tempfile.mkdtemp(prefix="native-")
-    began = time.perf_counter()
-    frame = _trips(spark, job) if job["kind"] == "trips" else _pairs(spark, job)
-    query = (
-        frame.writeStream.outputMode("append")
-        .option("checkpointLocation", checkpoint)
-        .format("parquet")
-        .option("path", job["out"])
-        .trigger(availableNow=True)
-        .start()
-    )
-    done = query.awaitTermination(job["limit"])
-    seconds = time.perf_counter() - began
-    if not done:
-        query.stop()
-    if query.exception() is not None:
-        raise query.exception()
-    batches = [p for p in query.recentProgress if p["numInputRows"]]
-    shutil.rmtree(checkpoint, ignore_errors=True)
+    drained = drain(lambda: (_trips if job["kind"] == "trips" else _pairs)(spark, job), job)
     return {
-        "seconds": seconds,
-        "done": bool(done),
+        "seconds": drained.seconds,
+        "done": drained.done,
         "epochs": [
             {
                 "seconds": p["durationMs"]["triggerExecution"] / 1e3,
@@ -82,17 +61,11 @@ def run(spark: Any, job: Job) -> Answer:
                 "state_rows": p["stateOperators"][0]["numRowsTotal"],
                 "state_bytes": p["stateOperators"][0]["memoryUsedBytes"],
             }
-            for p in batches
+            for p in drained.batches
         ],
-        "dropped": sum(s["numRowsDroppedByWatermark"] for p in batches for s in p["stateOperators"]),
+        "dropped": sum(s["numRowsDroppedByWatermark"] for p in drained.batches for s in p["stateOperators"]),
     }
 
 
-def main() -> None:
-    spark = native_session()
-    take_turns("spark", lambda job: run(spark, job))
-    spark.stop()
-
-
 if __name__ == "__main__":
-    main()
+    take_spark_turns(run)
