@@ -48,7 +48,7 @@ from penstock.plan.spec import InRoom, Spec, found_in, register, registered, spe
 from penstock.plan.upwards import comes_as_read, passes_at_once
 from penstock.plan.window_behind import window_behind
 from penstock.reference.domain import domains as reference_domains
-from penstock.reference.grid import grid_of
+from penstock.reference.domain import grid_of
 from penstock.reference.interpret import Interpretation
 
 SCHEMA = "ts int, k int, v int"

@@ -14,8 +14,7 @@ from penstock.analysis.check import check
 from penstock.analysis.judge import weigh
 from penstock.analysis.probe import issues, probes
 from penstock.analysis.propagate import Propagation
-from penstock.analysis.speculate import speculate
-from penstock.analysis.told_apart import told_apart_by
+from penstock.analysis.speculate import speculate, told_apart_by
 from penstock.builder.held import settled
 from penstock.errors import UserError
 from penstock.kernels.weights import net, spelled_out

@@ -10,11 +10,11 @@ import pytest
 from penstock.builder.lookup import lookup
 from penstock.errors import UserError
 from penstock.operators.lookup.operator import tables_of
-from penstock.operators.lookup.punctuation import through_table
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.plan.plan import Plan
+from penstock.plan.spec import spec_of
 from penstock.plan.table import Table, table
 
 ORDERS = Source((), Schema.parse("ts timestamp, item string, n int", time="ts"), name="orders")
@@ -120,7 +120,8 @@ def test_two_keys_in_any_order() -> None:
 
 def test_punctuation_of_the_stream_passes() -> None:
     found = lookup(ORDERS, PRICES, "item")
-    (passed,) = through_table(found, Pattern.parse("[< '2026-01-01', 'a', *]", ORDERS.schema))
+    promised = Pattern.parse("[< '2026-01-01', 'a', *]", ORDERS.schema)
+    (passed,) = spec_of(found).behaviour(found, False).receive([(promised,)])
     assert str(passed) == "[< '2026-01-01 00:00:00', 'a', *, *, *, *]"
 
 

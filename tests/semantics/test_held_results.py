@@ -15,7 +15,7 @@ from random_cases import cuts
 from test_speculation import at_once, chains
 
 import penstock as ps
-from penstock.analysis.told_apart import told_apart_by
+from penstock.analysis.speculate import told_apart_by
 from penstock.builder.held import folded, settled
 from penstock.plan.weight import PART, WEIGHT
 from penstock.reference.interpret import interpret

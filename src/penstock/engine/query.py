@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
-from penstock.analysis.speculate import speculate
-from penstock.analysis.told_apart import told_apart_by
+from penstock.analysis.speculate import speculate, told_apart_by
 from penstock.builder.held import folded, settled
 from penstock.builder.stream import StreamBuilder, explained
 from penstock.contract.report import Report

@@ -1,67 +1,14 @@
 """The operators: one room each, with all that is known of it. Who imports one knows them all."""
 
-from penstock.operators import (
-    aggregate,
-    align,
-    count_aggregate,
-    distinct,
-    fold,
-    impute,
-    instrument,
-    join,
-    landmark_aggregate,
-    limit,
-    lookup,
-    map,
-    multijoin,
-    order_by,
-    pace,
-    process,
-    project,
-    revised_aggregate,
-    revised_join,
-    rows_join,
-    select,
-    session_aggregate,
-    settle,
-    sink,
-    source,
-    top,
-    union,
-    window,
-)
+from importlib import import_module
+
 from penstock.plan.spec import register
 
 ROOMS = (
-    source,
-    sink,
-    select,
-    project,
-    map,
-    lookup,
-    union,
-    pace,
-    instrument,
-    window,
-    align,
-    aggregate,
-    revised_aggregate,
-    settle,
-    fold,
-    count_aggregate,
-    landmark_aggregate,
-    session_aggregate,
-    distinct,
-    order_by,
-    limit,
-    top,
-    impute,
-    process,
-    join,
-    revised_join,
-    rows_join,
-    multijoin,
-)
+    "source", "sink", "select", "project", "map", "lookup", "union", "pace", "instrument", "window", "align",
+    "aggregate", "revised_aggregate", "settle", "fold", "count_aggregate", "landmark_aggregate", "session_aggregate",
+    "distinct", "order_by", "limit", "top", "impute", "process", "join", "revised_join", "rows_join", "multijoin",
+)  # fmt: skip
 
 for _room in ROOMS:
-    register(_room.SPEC)
+    register(import_module(f"{__name__}.{_room}").SPEC)

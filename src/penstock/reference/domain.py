@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import gcd
 from typing import Any
 
 from penstock.pattern.restriction import values_of
@@ -47,3 +48,23 @@ def _values(carried: Carried, below: Sequence[Domains]) -> tuple[Any, ...] | Non
         if not carried.each:
             return None
     return tuple(values)
+
+
+def grid_of(node: Operator, attribute: str) -> tuple[int, int]:
+    """(step, first): the values of an attribute are `first` plus multiples of `step`; step 1 where nothing is known.
+
+    >>> import penstock as ps
+    >>> s = ps.stream("s", "ts int", time="ts")
+    >>> grid_of(s.window(10, origin=3).agg(n="count(*)").operator, "window_start")
+    (10, 3)
+    """
+    spec = spec_of(node)
+    fact = spec.facts(node).get(attribute)
+    if fact is not None and fact.grid is not None:
+        return fact.grid.step, fact.grid.phase
+    carried = spec.lineage(node).get(attribute)
+    if carried is None:
+        return 1, 0
+    known = [grid_of(node.inputs[i], name) for i, name in carried.origins]
+    first = known[0][1]
+    return gcd(*(step for step, _ in known), *(first - other for _, other in known)), first

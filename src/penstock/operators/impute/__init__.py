@@ -32,7 +32,8 @@ class ImputeSpec(KeepingSpec[Impute]):
     respond = as_carried("not among those that the function keeps", purge=True)
     passes_all = given(True)
     step = kept_by("QueueKernel", labours=True)
-    reference = made_in("reference", "ImputeReference")
+    # A budget spreads work over epochs, and one event at a time there are none: each has its turn when it arrives.
+    reference = made_in("penstock.operators.map.reference", "MapReference")
 
     def example(self, random: random.Random, below: Any, other: Any) -> Any:
         names, budget = below.schema.names, random.choice((1, 7, 1000))

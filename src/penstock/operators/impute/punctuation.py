@@ -17,13 +17,14 @@ import pyarrow as pa
 from penstock.operators.join.ended_keys import values_in
 from penstock.operators.join.meeting import unit_of
 from penstock.operators.map.operator import Map
-from penstock.operators.map.punctuation import through_map
+from penstock.operators.shared.answers import onto_carried
 from penstock.pattern.minimise import grows
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import Range, less, one_of
 from penstock.plan.behaviour import Behaviour, ThroughBehaviour, maximal
 from penstock.plan.orders import Answer, Orders
+from penstock.plan.spec import same
 from penstock.plan.window import from_tick
 
 #: How many promises of other forms are asked about in an epoch, and how many wait before they are put together.
@@ -135,7 +136,7 @@ class QueueBehaviour(Behaviour):
             self.waiting = self.waiting.without(part)
 
     def unqueued(self) -> Behaviour:
-        return ThroughBehaviour(partial(through_map, self.operator))
+        return ThroughBehaviour(partial(onto_carried, self.operator, same(self.operator, self.operator.keeps)))
 
     def listen(self) -> None:
         self.asks = True

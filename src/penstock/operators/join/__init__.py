@@ -11,7 +11,7 @@ from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, mad
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from penstock.plan.consistency import Consistency
     from penstock.plan.operator import Operator
@@ -31,10 +31,7 @@ class JoinSpec(KeepingSpec[Join]):
     def lineage(self, operator: Join) -> Lineage:
         return lineage_of(operator.columns, PADDED[operator.how])
 
-    def reads(self, operator: Join, port: int, wanted: frozenset[str]) -> Collection[str]:
-        from penstock.operators.join.meeting import used_by
-
-        return used_by(operator, port)
+    reads = found_in("meeting", "used_by", lambda operator, port, wanted: (operator, port))
 
     def definition(self, operator: Join) -> str:
         return join_definition(operator)

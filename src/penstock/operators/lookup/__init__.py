@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.lookup.operator import TableJoin
+from penstock.operators.shared.answers import passing_carried
 from penstock.operators.shared.families import AtOnceSpec
 from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in, made_in, of_one
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Collection
 
-    from penstock.plan.behaviour import Behaviour
     from penstock.reference.running import Running
 
 
@@ -37,11 +36,7 @@ class LookupSpec(AtOnceSpec[TableJoin]):
         return operator.reads
 
     # --- punctuation
-    def behaviour(self, operator: TableJoin, heard: bool) -> Behaviour:
-        from penstock.operators.lookup.punctuation import through_table
-        from penstock.plan.behaviour import ThroughBehaviour
-
-        return ThroughBehaviour(partial(through_table, operator))
+    behaviour = passing_carried
 
     # --- contracts
     judge = of_one("penstock.contract.verdicts", "passing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.map.operator import Map
-from penstock.operators.shared.answers import as_carried
+from penstock.operators.shared.answers import as_carried, passing_carried
 from penstock.operators.shared.families import AtOnceSpec
 from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in, of_one, same
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import random
 
     import pyarrow as pa
-
-    from penstock.plan.behaviour import Behaviour
 
 
 def unchanged(rows: pa.Table) -> pa.Table:
@@ -33,13 +31,7 @@ class MapSpec(AtOnceSpec[Map]):
     def lineage(self, operator: Map) -> Lineage:
         return same(operator, operator.keeps)
 
-    def behaviour(self, operator: Map, heard: bool) -> Behaviour:
-        from functools import partial
-
-        from penstock.operators.map.punctuation import through_map
-        from penstock.plan.behaviour import ThroughBehaviour
-
-        return ThroughBehaviour(partial(through_map, operator))
+    behaviour = passing_carried
 
     judge = of_one("contract", "judge_map")
     rates = of_one("contract", "mapped_rates")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from penstock.operators.join.operator import lineage_of, origins_in_words
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.operators.shared.answers import kept_by
 from penstock.operators.shared.families import KeepingSpec
 from penstock.plan.spec import Lineage, Retraction, Traits, found_in, given, made_in
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 class MultiJoinSpec(KeepingSpec[MultiJoin]):
@@ -28,10 +23,7 @@ class MultiJoinSpec(KeepingSpec[MultiJoin]):
     def lineage(self, operator: MultiJoin) -> Lineage:
         return lineage_of(operator.columns)
 
-    def reads(self, operator: MultiJoin, port: int, wanted: frozenset[str]) -> Collection[str]:
-        from penstock.operators.join.meeting import used_by
-
-        return used_by(operator, port)
+    reads = found_in("penstock.operators.join.meeting", "used_by", lambda operator, port, wanted: (operator, port))
 
     def definition(self, operator: MultiJoin) -> str:
         return f"{operator.meaning}; {origins_in_words(operator.columns, operator.side_names)}"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.operators.project.operator import Project
-from penstock.operators.shared.answers import as_carried
+from penstock.operators.shared.answers import as_carried, onto_carried
 from penstock.operators.shared.families import AtOnceSpec
 from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, given, made_in, of_one
 
@@ -55,10 +55,11 @@ class ProjectSpec(AtOnceSpec[Project]):
     def behaviour(self, operator: Project, heard: bool) -> Behaviour:
         from functools import partial
 
-        from penstock.operators.project.punctuation import through_project
         from penstock.operators.shared.describing import DescribingBehaviour
 
-        return DescribingBehaviour(operator, tuple(operator.renames), partial(through_project, operator))
+        return DescribingBehaviour(
+            operator, tuple(operator.renames), partial(onto_carried, operator, self.lineage(operator))
+        )
 
     judge = of_one("contract", "judge_project")
 

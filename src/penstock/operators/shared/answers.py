@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
-from penstock.plan.spec import InRoom, Spec
+from penstock.plan.spec import InRoom, Lineage, Spec
 
 
 class KeptBy(InRoom):
@@ -28,6 +30,27 @@ class KeptBy(InRoom):
 def kept_by(kernel: str, *, labours: bool = False) -> Any:
     """The step: a kernel of the room, made of the operator and its id, does all of it."""
     return KeptBy(kernel, labours)
+
+
+def onto_carried(operator: Any, lineage: Lineage, pattern: Any) -> Iterator[Any]:
+    """What a punctuation becomes behind an operator, under each name of what is carried twice.
+
+    It passes if it speaks of nothing but what is carried: of what is computed, or dropped, it would promise more than
+    the input did.
+    """
+    names: dict[str, list[str]] = {}
+    for name, carried in lineage.items():
+        names.setdefault(carried.origins[0][1], []).append(name)
+    if names.keys() >= set(pattern.restricted):
+        for chosen in product(*(names[n] for n in pattern.restricted)):
+            yield pattern.onto(operator.schema, dict(zip(pattern.restricted, chosen, strict=True)))
+
+
+def passing_carried(self: Spec[Any], operator: Any, heard: bool) -> Any:
+    """The behaviour: what speaks of nothing but what is carried passes."""
+    from penstock.plan.behaviour import ThroughBehaviour
+
+    return ThroughBehaviour(partial(onto_carried, operator, self.lineage(operator)))
 
 
 def unchanged(*, purge: bool = False, pinned: bool = False) -> Any:

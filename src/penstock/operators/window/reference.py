@@ -16,7 +16,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range, Restriction, at_most, between, values_of
 from penstock.plan.operator import Operator
 from penstock.plan.window import LandmarkWindow, SessionWindow, TimeWindow
-from penstock.reference.grid import grid_of
+from penstock.reference.domain import grid_of
 from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
 from penstock.reference.promises import widest
