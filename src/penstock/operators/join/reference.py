@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.operators.join import operator as join
@@ -25,31 +25,16 @@ ALONE: dict[join.JoinKind, tuple[int, ...]] = {
 }
 
 
-def outlet(declared: join.Joined, promised: list[Promises], held: Any) -> Outlet:
-    """What a join of two inputs may promise."""
-    return Outlet(
-        declared.schema,
-        declared.columns,
-        promised,
-        held,
-        [((0, a), (1, b)) for a, b in declared.keys],
-        alone=ALONE[declared.how],
-    )
+class PairReference:
+    """What joins of two inputs have in common: what becomes of a pair, and of an event that is let go."""
 
-
-class JoinReference:
-    """Two inputs, of all kinds, with or without a band of time.
-
-    An event is held as long as the other input could still bring a partner for it. One for which none can come is not
-    stored; if nothing that is stored fits either, it is dropped without a look. An event of a preserved side that
-    has had no partner leaves, padded with nulls, at the moment it is let go.
-    """
-
-    def __init__(self, declared: join.Join) -> None:
+    def __init__(self, declared: join.Joined, held: Callable[[int], Any]) -> None:
+        """`held` gives what is held of an input."""
         self.declared, self.partners = declared, Partners(declared)
-        self.held: list[list[HeldEvent]] = [[], []]
         self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
-        self.outlet = outlet(declared, self.promised, self.held.__getitem__)
+        equal = [((0, a), (1, b)) for a, b in declared.keys]
+        alone = ALONE[declared.how]
+        self.outlet = Outlet(declared.schema, declared.columns, self.promised, held, equal, alone=alone)
         #: What happened to the last item, if that is worth a word.
         self.note = ""
 
@@ -60,6 +45,38 @@ class JoinReference:
     @on_failure.setter
     def on_failure(self, note: Note) -> None:
         self.partners.on_failure = note
+
+    def _match(self, mine: HeldEvent, theirs: HeldEvent) -> bool:
+        left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
+        return self.partners.match(left.row, right.row)
+
+    def _meet(self, mine: HeldEvent, theirs: HeldEvent) -> list[Item]:
+        """What a pair gives: a row, or, where only left events count, the left one at its first match."""
+        left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
+        first = not left.matched
+        left.matched = right.matched = True
+        if self.declared.how == "anti" or (self.declared.how == "semi" and not first):
+            return []
+        return [joined(self.declared.columns, (left.row, right.row), self.declared.schema)]
+
+    def _let_go(self, held: HeldEvent) -> list[Item]:
+        if held.matched or held.input not in ALONE[self.declared.how]:
+            return []
+        rows = (held.row, None) if held.input == 0 else (None, held.row)
+        return [joined(self.declared.columns, rows, self.declared.schema)]
+
+
+class JoinReference(PairReference):
+    """Two inputs, of all kinds, with or without a band of time.
+
+    An event is held as long as the other input could still bring a partner for it. One for which none can come is not
+    stored; if nothing that is stored fits either, it is dropped without a look. An event of a preserved side that
+    has had no partner leaves, padded with nulls, at the moment it is let go.
+    """
+
+    def __init__(self, declared: join.Join) -> None:
+        self.held: list[list[HeldEvent]] = [[], []]
+        super().__init__(declared, self.held.__getitem__)
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         mine, other = HeldEvent(event.row, input), 1 - input
@@ -98,22 +115,3 @@ class JoinReference:
 
     def state(self) -> list[Any]:
         return [held.copy() for side in self.held for held in side]
-
-    def _match(self, mine: HeldEvent, theirs: HeldEvent) -> bool:
-        left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
-        return self.partners.match(left.row, right.row)
-
-    def _meet(self, mine: HeldEvent, theirs: HeldEvent) -> list[Item]:
-        """What a pair gives: a row, or, where only left events count, the left one at its first match."""
-        left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
-        first = not left.matched
-        left.matched = right.matched = True
-        if self.declared.how == "anti" or (self.declared.how == "semi" and not first):
-            return []
-        return [joined(self.declared.columns, (left.row, right.row), self.declared.schema)]
-
-    def _let_go(self, held: HeldEvent) -> list[Item]:
-        if held.matched or held.input not in ALONE[self.declared.how]:
-            return []
-        rows = (held.row, None) if held.input == 0 else (None, held.row)
-        return [joined(self.declared.columns, rows, self.declared.schema)]

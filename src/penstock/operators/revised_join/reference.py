@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.operators.join.operator import LONELY
-from penstock.operators.join.reference import outlet
-from penstock.operators.join.reference_partner import HeldEvent, Partners, Row, joined
+from penstock.operators.join.reference import PairReference
+from penstock.operators.join.reference_partner import HeldEvent, Row, joined
 from penstock.operators.revised_join import operator
 from penstock.pattern.pattern import Pattern
 from penstock.plan.weight import WEIGHT, without_weight
-from penstock.reference.domain import domains
-from penstock.reference.failure import Note
 from penstock.reference.item import Event, Item
-from penstock.reference.promises import Promises
 from penstock.reference.summary import identity
 
 
@@ -26,35 +23,25 @@ class WeightedEvent(HeldEvent):
     weight: int = 1
 
 
-class RevisedJoinReference:
+class RevisedJoinReference(PairReference):
     """Holds the rows of either side while changes of the other may still meet them."""
 
     def __init__(self, declared: operator.RevisedJoin) -> None:
-        self.declared, self.partners = declared, Partners(declared)
         self.held: list[list[WeightedEvent]] = [[], []]
-        self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
-        self.outlet = outlet(declared, self.promised, self.held.__getitem__)
+        super().__init__(declared, self.held.__getitem__)
         self.plain = without_weight(declared.schema)
-
-    @property
-    def on_failure(self) -> Note:
-        return self.partners.on_failure
-
-    @on_failure.setter
-    def on_failure(self, note: Note) -> None:
-        self.partners.on_failure = note
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         row = {n: v for n, v in event.row.items() if n != WEIGHT}
         weight = event.row.get(WEIGHT, 1)
-        theirs = [h for h in self.held[1 - input] if self._match(input, row, h.row)]
+        theirs = [h for h in self.held[1 - input] if self._match(HeldEvent(row, input), h)]
         out: list[Item] = []
         if self.declared.how not in ("semi", "anti"):
             out += [self._pair(input, row, h.row, weight * h.weight) for h in theirs]
         if self._alone(input, sum(h.weight for h in theirs)):
             out.append(self._pair(input, row, None, weight))
         for h in theirs:
-            before = sum(m.weight for m in self.held[input] if self._match(input, m.row, h.row))
+            before = sum(m.weight for m in self.held[input] if self._match(m, h))
             was, now = self._alone(1 - input, before), self._alone(1 - input, before + weight)
             if was != now:
                 out.append(self._pair(1 - input, h.row, None, h.weight if now else -h.weight))
@@ -88,9 +75,6 @@ class RevisedJoinReference:
         if self.declared.how == "semi":
             return input == 0 and partners > 0
         return input in LONELY[self.declared.how] and partners == 0
-
-    def _match(self, input: int, mine: Row, theirs: Row) -> bool:
-        return self.partners.match(*((mine, theirs) if input == 0 else (theirs, mine)))
 
     def _pair(self, input: int, mine: Row, theirs: Row | None, weight: int) -> Event:
         rows = (mine, theirs) if input == 0 else (theirs, mine)

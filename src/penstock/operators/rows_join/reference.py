@@ -8,22 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.operators.join.reference import ALONE, outlet
-from penstock.operators.join.reference_partner import HeldEvent, Partners, joined, moments
+from penstock.operators.join.reference import PairReference
+from penstock.operators.join.reference_partner import HeldEvent, moments
 from penstock.operators.rows_join import operator
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Restriction
-from penstock.reference.domain import domains
-from penstock.reference.failure import Note
 from penstock.reference.item import Event, Item
 from penstock.reference.moment import to_tick
-from penstock.reference.promises import Promises, Value, Wanted
+from penstock.reference.promises import Value, Wanted
 from penstock.reference.summary import sort_key
 
 Key = tuple[Any, ...]
 
 
-class RowsJoinReference:
+class RowsJoinReference(PairReference):
     """First events wait for their turn, then, with their turn behind them, for partners.
 
     The turn of an event comes when neither input can bring one of the same key that is as old. Then it meets the last
@@ -32,22 +30,11 @@ class RowsJoinReference:
     """
 
     def __init__(self, declared: operator.RowsJoin) -> None:
-        self.declared, self.rows, self.times = declared, declared.rows, declared.times
-        self.partners = Partners(declared)
+        super().__init__(declared, self._held)
+        self.rows, self.times = declared.rows, declared.times
         self.waiting: list[HeldEvent] = []
         #: Per side and key, those that later events of the other side can meet, in order.
         self.recent: list[dict[Key, list[HeldEvent]]] = [{}, {}]
-        self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
-        self.outlet = outlet(declared, self.promised, self._held)
-        self.note = ""
-
-    @property
-    def on_failure(self) -> Note:
-        return self.partners.on_failure
-
-    @on_failure.setter
-    def on_failure(self, note: Note) -> None:
-        self.partners.on_failure = note
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         mine = HeldEvent(event.row, input)
@@ -88,29 +75,13 @@ class RowsJoinReference:
         out: list[Item] = []
         other = 1 - mine.input
         for theirs in self.recent[other].get(key, []):
-            out += self._meet(mine, theirs)
+            out += self._meet(mine, theirs) if self._match(mine, theirs) else []
         recent = self.recent[mine.input].setdefault(key, [])
         recent.append(mine)
         size = self.rows[mine.input]
         while size is not None and len(recent) > size:
             out += self._let_go(recent.pop(0))
         return out
-
-    def _meet(self, mine: HeldEvent, theirs: HeldEvent) -> list[Item]:
-        left, right = (mine, theirs) if mine.input == 0 else (theirs, mine)
-        if not self.partners.match(left.row, right.row):
-            return []
-        first = not left.matched
-        left.matched = right.matched = True
-        if self.declared.how == "anti" or (self.declared.how == "semi" and not first):
-            return []
-        return [joined(self.declared.columns, (left.row, right.row), self.declared.schema)]
-
-    def _let_go(self, held: HeldEvent) -> list[Item]:
-        if held.matched or held.input not in ALONE[self.declared.how]:
-            return []
-        rows = (held.row, None) if held.input == 0 else (None, held.row)
-        return [joined(self.declared.columns, rows, self.declared.schema)]
 
     def _could_be_overtaken(self, held: HeldEvent) -> bool:
         """Whether an event of the same key may come that is as old: among equals, others may have precedence."""
