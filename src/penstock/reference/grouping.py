@@ -5,7 +5,7 @@ Each aggregate call is computed from the full list; what remains is an ordinary 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,12 +16,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import UserError
+from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Attribute, Schema
 from penstock.pattern.types import type_text
+from penstock.plan.operator import Operator
 from penstock.plan.weight import without_weight
 from penstock.plan.window import Window
-from penstock.reference.failure import FAILURES, Note
-from penstock.reference.item import Event
+from penstock.reference.domain import domains
+from penstock.reference.failure import FAILURES, Note, ignore
+from penstock.reference.item import Assertion, Event, Item
+from penstock.reference.promises import Promises
 from penstock.reference.summary import FUNCTIONS, as_type, distinct, identity
 from penstock.sql.aggregation import Aggregation
 from penstock.sql.expression import Expression, evaluate_row
@@ -88,6 +92,51 @@ def result_row(aggregate: Grouping, key: Row, rows: Sequence[Row], schema: Schem
     time = time_of(aggregate, schema)
     values = {**key, **{a.name: value_of(a, rows, schema, time, key) for a in aggregate.aggregations}}
     return {name: values[name] for name in aggregate.schema.names}
+
+
+class GroupsReference:
+    """Groups of events, closed by punctuation that restricts nothing but the attributes that end them."""
+
+    def __init__(
+        self, declared: Grouping, below: Operator, keys: tuple[str, ...], ending: tuple[str, ...] | None = None
+    ) -> None:
+        """`below` is what punctuation speaks of; without `ending`, the `keys` are the attributes that end groups."""
+        self.schema, self.keys = below.schema, keys
+        self.ending = keys if ending is None else ending
+        #: What results look like.
+        self.output = declared.schema
+        self.promised = Promises(below.schema, domains(below, but=self.ending))
+        self.groups: dict[tuple[Any, ...], Group] = {}
+        self.on_failure: Note = ignore
+
+    def group_of(self, row: Row) -> Group:
+        """The group of an event, which may be a new one."""
+        return self.groups.setdefault(group_key(row, self.keys), Group(tuple(row[k] for k in self.keys), []))
+
+    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
+        known = (p for p in self.promised.add(pattern) if set(p.restricted) <= set(self.ending))
+        return [item for p in known for item in self.close(p)]
+
+    def close(self, pattern: Pattern) -> list[Item]:
+        """Of a punctuation that speaks of whole groups: the results of those that it matches, and it itself."""
+        out: list[Item] = []
+        for known, group in list(self.groups.items()):
+            key = dict(zip(self.keys, group.key, strict=True))
+            if all(pattern[name].matches(key[name]) for name in pattern.restricted):
+                out += self.complete(group, key)
+                del self.groups[known]
+        return [*out, self.behind(pattern)]
+
+    def complete(self, group: Group, key: dict[str, Any]) -> Iterable[Item]:
+        """The results of a group to which nothing more can come."""
+        return ()
+
+    def behind(self, pattern: Pattern) -> Assertion:
+        """The punctuation as it goes on behind the results."""
+        return Assertion(Pattern.by_name(self.output, {name: pattern[name] for name in pattern.restricted}))
+
+    def state(self) -> list[Any]:
+        return [group.copy() for group in self.groups.values()]
 
 
 def results(aggregate: Grouping, key: Row, rows: Sequence[Row], schema: Schema, note: Note) -> list[Event]:

@@ -10,15 +10,12 @@ from penstock.operators.landmark_aggregate import operator
 from penstock.operators.window.reference import complete_landmarks, possible_times, to_labels
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Range, Restriction
-from penstock.reference.domain import domains
-from penstock.reference.failure import Note, ignore
-from penstock.reference.grouping import Group, check_arguments, group_key, results
+from penstock.reference.grouping import GroupsReference, check_arguments, results
 from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
-from penstock.reference.promises import Promises
 
 
-class LandmarkAggregateReference:
+class LandmarkAggregateReference(GroupsReference):
     """For every window end that is newly complete, every group with events in the period before that end.
 
     An event is in infinitely many windows, so Bucket and Aggregate are one here. Windows end for all groups together: a
@@ -30,14 +27,11 @@ class LandmarkAggregateReference:
         (source,) = bucket.inputs
         window = declared.window
         assert window.on is not None, "the builder says which attribute is the time"
-        self.declared, self.schema, self.window, self.on = declared, source.schema, window, window.on
-        self.keys = tuple(k for k in declared.keys if k != window.label)
+        super().__init__(declared, source, declared.without_label, (window.on,))
+        self.declared, self.window, self.on = declared, window, window.on
         self.label_type = declared.schema.type_of(window.label)
-        self.promised = Promises(source.schema, domains(source, but=[window.on]))
         self.times = possible_times(window, source)
         self.given: list[Restriction] = []
-        self.groups: dict[tuple[Any, ...], Group] = {}
-        self.on_failure: Note = ignore
         #: The latest window end that was emitted.
         self.emitted = window.origin
 
@@ -47,17 +41,10 @@ class LandmarkAggregateReference:
             raise FailingError(f"'{self.on}' is off the grid of {self.window!r}")
         if moment is not None and to_tick(moment) >= self.window.origin:
             check_arguments(self.declared, event.row, self.schema)
-            identity = group_key(event.row, self.keys)
-            group = self.groups.setdefault(identity, Group(tuple(event.row[k] for k in self.keys), []))
-            group.rows.append(event.row)
+            self.group_of(event.row).rows.append(event.row)
         return []
 
-    def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        return [item for known in self.promised.add(pattern) for item in self._close(known)]
-
-    def _close(self, pattern: Pattern) -> Iterable[Item]:
-        if not set(pattern.restricted) <= {self.on}:
-            return []
+    def close(self, pattern: Pattern) -> list[Item]:
         self.given.append(pattern[self.on])
         ends = Range(None, None) if ANY in self.given else complete_landmarks(self.window, self.given, self.times)
         if not isinstance(ends, Range):
@@ -69,9 +56,6 @@ class LandmarkAggregateReference:
         out = self._emit_up_to(None)
         self.groups.clear()
         return [*out, Assertion(Pattern.all(self.declared.schema))]
-
-    def state(self) -> list[Any]:
-        return [group.copy() for group in self.groups.values()]
 
     def _emit_up_to(self, last: int | None) -> list[Item]:
         out: list[Item] = []

@@ -13,12 +13,10 @@ from penstock.operators.window.reference import BucketReference, possible_times,
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import Range, Restriction
 from penstock.plan.weight import WEIGHT
-from penstock.reference.domain import domains
 from penstock.reference.failure import Note, ignore
-from penstock.reference.grouping import Group, Unweighted, check_arguments, group_key, results
+from penstock.reference.grouping import Group, GroupsReference, Unweighted, check_arguments, results
 from penstock.reference.item import Assertion, Event, Item
 from penstock.reference.moment import from_tick, to_tick
-from penstock.reference.promises import Promises
 
 
 class SessionLabels(BucketReference):
@@ -41,7 +39,7 @@ class SessionLabels(BucketReference):
                 yield Range(None, last, high_closed=last is not None)
 
 
-class SessionAggregateReference:
+class SessionAggregateReference(GroupsReference):
     """For every session that is over, one output event; with corrections, one whenever a session becomes another.
 
     Bucket and Aggregate are one here.
@@ -50,12 +48,10 @@ class SessionAggregateReference:
     def __init__(self, declared: operator.SessionAggregate) -> None:
         (bucket,) = declared.inputs
         assert isinstance(bucket, Bucket)
+        super().__init__(declared, bucket, declared.without_label, declared.keys)
         self.declared, self.window, self.schema = declared, declared.window, bucket.inputs[0].schema
         self.label_type = bucket.schema.type_of(self.window.label)
         self.labels = SessionLabels(bucket)
-        self.promised = Promises(bucket.schema, domains(bucket, but=declared.keys))
-        self.groups: dict[tuple[Any, ...], Group] = {}
-        self.on_failure: Note = ignore
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         moment = event.row[self.labels.on]
@@ -70,8 +66,7 @@ class SessionAggregateReference:
         if isinstance(end, int) and end >= 2**63:
             raise FailingError(f"the end of {self.window!r} is not a bigint")
         check_arguments(self.declared, event.row, self.schema)
-        keys = self.declared.without_label
-        group = self.groups.setdefault(group_key(event.row, keys), Group(tuple(event.row[k] for k in keys), []))
+        group = self.group_of(event.row)
         before = self._told(group, ignore)
         group.rows.append(event.row)
         after = self._told(group, self.on_failure)
@@ -107,15 +102,10 @@ class SessionAggregateReference:
         return results(Unweighted(self.declared), key, rows, self.schema, note)
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
-        out: list[Item] = []
-        for said in self.labels.on_punctuation(pattern):
-            assert isinstance(said, Assertion)
-            out += [item for known in self.promised.add(said.pattern) for item in self._close(known)]
-        return out
+        said = (item for item in self.labels.on_punctuation(pattern) if isinstance(item, Assertion))
+        return [item for each in said for item in GroupsReference.on_punctuation(self, each.pattern)]
 
-    def _close(self, pattern: Pattern) -> list[Item]:
-        if not set(pattern.restricted) <= set(self.declared.keys):
-            return []
+    def close(self, pattern: Pattern) -> list[Item]:
         out: list[Item] = []
         for identity, group in list(self.groups.items()):
             left: list[Any] = []
@@ -127,8 +117,4 @@ class SessionAggregateReference:
             group.rows[:] = left
             if not left:
                 del self.groups[identity]
-        restrictions = {name: pattern[name] for name in pattern.restricted}
-        return [*out, Assertion(Pattern.by_name(self.declared.schema, restrictions))]
-
-    def state(self) -> list[Any]:
-        return [group.copy() for group in self.groups.values()]
+        return [*out, self.behind(pattern)]
