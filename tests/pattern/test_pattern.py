@@ -303,12 +303,9 @@ def test_patterns_move_between_schemas() -> None:
     assert p.restricted == ("time", "id")
     assert p.describes(["id", "time"])
     assert not p.describes(["id"])
-    assert p.project(["id", "time"]) == Pattern.parse("[4, < '2026-01-01']", SENSOR.select(["id", "time"]))
     other = Schema.parse("key bigint, at timestamp, n int")
     assert p.onto(other, {"time": "at", "id": "key"}) == Pattern.parse("[4, < '2026-01-01', *]", other)
     assert p.rename({"id": "sensor"}).restricted == ("time", "sensor")
-    with pytest.raises(ValueError, match="also restricts time"):
-        p.project(["id"])
     with pytest.raises(ValueError, match="also restricts time"):
         p.onto(other, {"id": "key"})
     with pytest.raises(ValueError, match="different schemas"):

@@ -201,12 +201,6 @@ class Pattern:
         """The same restrictions on attributes under new names."""
         return Pattern(self.schema.rename(mapping), self.restrictions)
 
-    def project(self, names: Iterable[str]) -> Pattern:
-        """The restrictions on some attributes; the pattern must describe them, or it would come to say too much."""
-        chosen = tuple(names)
-        self._keeps(chosen)
-        return Pattern(self.schema.select(chosen), tuple(self[n] for n in chosen))
-
     def onto(self, schema: Schema, mapping: Mapping[str, str]) -> Pattern:
         """The restrictions moved to another schema, from name to name; `*` elsewhere.
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import overload
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.errors import UserError
@@ -14,36 +12,19 @@ from penstock.pattern.restriction import ANY, Restriction
 from penstock.pattern.schema import Schema
 from penstock.plan.window.base import Window
 from penstock.plan.window.extent import OVERLAPPING, check_overlap
-from penstock.plan.window.ticks import Ticks
 
 
 @dataclass(frozen=True, repr=False)
 class CountWindow(Window):
     """Windows over the positions 0, 1, 2, … of the events of each group, named by their first position.
 
-    >>> w = Window.count(3, 2)
-    >>> [(w.first_window(p), w.last_window(p)) for p in range(5)]
-    [(0, 0), (0, 0), (0, 1), (1, 1), (1, 2)]
+    >>> [Window.count(3, 2).start(number) for number in range(3)]
+    [0, 2, 4]
     """
 
     size: int
     slide: int
     on: None = None
-
-    @overload
-    def first_window(self, position: int) -> int: ...
-    @overload
-    def first_window(self, position: Ticks) -> Ticks: ...
-    def first_window(self, position: int | Ticks) -> int | Ticks:
-        number = (position - self.size) // self.slide + 1
-        return max(0, number) if isinstance(number, int) else np.maximum(number, 0)
-
-    @overload
-    def last_window(self, position: int) -> int: ...
-    @overload
-    def last_window(self, position: Ticks) -> Ticks: ...
-    def last_window(self, position: int | Ticks) -> int | Ticks:
-        return position // self.slide
 
     def start(self, number: int) -> int:
         return number * self.slide

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from penstock.pattern.schema import Schema
 from penstock.plan.window.base import Window
 from penstock.plan.window.extent import Extent, read_extent, read_grain, read_origin
 from penstock.plan.window.on_attribute import LABEL_TYPES, on_attribute, onto_grid, shown
-from penstock.plan.window.ticks import Ticks, Unit, intervals_of, range_of
+from penstock.plan.window.ticks import Unit, intervals_of, range_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,14 +29,6 @@ class LandmarkWindow(Window):
     @property
     def label(self) -> str:
         return "window_end"
-
-    @overload
-    def first_window(self, x: int) -> int: ...
-    @overload
-    def first_window(self, x: Ticks) -> Ticks: ...
-    def first_window(self, x: int | Ticks) -> int | Ticks:
-        """The number of the first window that an event is in; it is in all later ones too. Below 1: in none."""
-        return (x - self.origin) // self.every + 1
 
     def end(self, number: int) -> int:
         """The end of window `number`: its label."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from penstock.pattern.schema import Schema
 from penstock.plan.window.base import Window
 from penstock.plan.window.extent import OVERLAPPING, Extent, check_overlap, read_extent, read_grain, read_origin
 from penstock.plan.window.on_attribute import LABEL_TYPES, on_attribute, onto_grid, shown
-from penstock.plan.window.ticks import Interval, Ticks, Unit, from_tick, intervals_of, range_of
+from penstock.plan.window.ticks import Interval, Unit, from_tick, intervals_of, range_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,8 +26,8 @@ class TimeWindow(Window):
     seconds, but a lot may come if they are microseconds.
 
     >>> w = Window.sliding(10, 3, on="n")
-    >>> w.first_window(9), w.last_window(9)
-    (0, 3)
+    >>> [w.start(number) for number in range(4)]
+    [0, 3, 6, 9]
     """
 
     on: str | None
@@ -38,22 +38,6 @@ class TimeWindow(Window):
     unit: Unit = "us"
     phase: int = 0
     """Times lie so far behind multiples of the granularity, if they are themselves labels of windows."""
-
-    @overload
-    def first_window(self, x: int) -> int: ...
-    @overload
-    def first_window(self, x: Ticks) -> Ticks: ...
-    def first_window(self, x: int | Ticks) -> int | Ticks:
-        """The number of the earliest window of a tick. Later than `last_window` if the tick lies in a gap."""
-        return (x - self.origin - self.size) // self.slide + 1
-
-    @overload
-    def last_window(self, x: int) -> int: ...
-    @overload
-    def last_window(self, x: Ticks) -> Ticks: ...
-    def last_window(self, x: int | Ticks) -> int | Ticks:
-        """The number of the latest window of a tick."""
-        return (x - self.origin) // self.slide
 
     def start(self, number: int) -> int:
         """The first tick of window `number`: its label."""
