@@ -5,9 +5,10 @@ python tests/sql/functions_page.py > docs/functions.md
 
 from __future__ import annotations
 
+from operator_rows import OPERATORS
+
 from penstock.sql.catalog import INSTEAD, functions
 from penstock.sql.function import Function
-from penstock.sql.operators import OPERATORS
 
 _FAMILIES = {
     "operators": "Operators, literals and casts",

@@ -23,14 +23,15 @@ import pyarrow as pa
 import pytest
 from composed import Composer, many
 from functions_page import page
+from operator_rows import OPERATORS
 from spark_oracle import RAISES, Answer, answer, ask, frame_of
+from tried import TRIED
 
 from penstock.errors import UserError
 from penstock.pattern.schema import Schema
 from penstock.sql.catalog import INSTEAD, functions
 from penstock.sql.expression import Expression, evaluate
 from penstock.sql.function import Function
-from penstock.sql.operators import OPERATORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +103,7 @@ MOST = 80
 
 def expressions(function: Function) -> list[str]:
     """What is compared for a function: its forms over the columns of each kind, and what its row names."""
-    found = list(function.tried)
+    found = list(TRIED.get(function.name, ()))
     for form in function.forms:
         kinds = [k.rstrip("?*") for k in form.takes]
         if any(k.endswith("!") or k in ("texts", "any") for k in kinds) or function.name in LONG:
@@ -497,6 +498,10 @@ def test_half_a_character_is_refused_and_both_halves_are_one() -> None:
     with pytest.raises(UserError, match="half a character"):
         Expression.parse(r"s = 'a\ud83d'", SCHEMA)
     assert ours(r"'\ud83d\ude00'", rows(())).values == ("😀",)
+
+
+def test_what_is_tried_is_there() -> None:
+    assert set(TRIED) <= {f.name for f in (*OPERATORS, *functions().values())}
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -135,7 +135,7 @@ def functions() -> Mapping[str, Function]:
     hex_ = found["hex"]
     # Numbers first: as a text, 255 would be three characters.
     forms = (Signature(("integral",), STRING, HEX), *hex_.forms)
-    found["hex"] = Function("hex", hex_.family, forms, hex_.note, ("hex(i)", "hex(l)", "hex(t)"))
+    found["hex"] = Function("hex", hex_.family, forms, hex_.note)
     return found
 
 

@@ -109,15 +109,13 @@ def fit(term: Term, kind: str) -> Term | None:
 class Function:
     """A function of Spark that is available here: a row of the tables, and of the documentation.
 
-    `tried` are expressions that are compared with Spark beside those that follow from the forms; `close` says in how
-    many units in the last place a result may differ; `hides` leaves an alias out of the documentation's examples.
+    `close` says in how many units in the last place a result may differ.
     """
 
     name: str
     family: str
     forms: tuple[Signature, ...]
     note: str = ""
-    tried: tuple[str, ...] = ()
     close: int = 0
 
     def apply(self, arguments: Sequence[Term]) -> Term:
@@ -152,13 +150,12 @@ def function(
     family: str,
     *forms: tuple[str, pa.DataType, str | Callable[..., Term]],
     note: str = "",
-    tried: tuple[str, ...] = (),
     close: int = 0,
 ) -> tuple[Function, ...]:
-    """The rows for a function under all its names; the first is tried, the others are the same by construction."""
+    """The rows for a function under all its names, which are the same by construction."""
     made = tuple(Signature(tuple(k for k in takes.split(", ") if k), gives, make) for takes, gives, make in forms)
     first, *others = names.split()
     return (
-        Function(first, family, made, note, tried, close),
-        *(Function(name, family, made, note or f"the same as {first}", (), close) for name in others),
+        Function(first, family, made, note, close),
+        *(Function(name, family, made, note or f"the same as {first}", close) for name in others),
     )

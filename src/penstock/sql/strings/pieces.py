@@ -90,93 +90,24 @@ def _chr(n: Term) -> Term:
 
 
 PIECES: tuple[Function, ...] = (
-    *function(
-        "instr",
-        "strings",
-        ("string, string", INT, lambda s, part: _locate(part, s)),
-        tried=("instr(s, 'a')", "instr(s, '')"),
-    ),
-    *function(
-        "locate",
-        "strings",
-        ("string, string, int?", INT, _locate),
-        tried=("locate('a', s)", "locate('a', s, 2)", "locate('', s, 2)", "locate('a', s, 0)", "locate(r, s, t)"),
-    ),
-    *function(
-        "position",
-        "strings",
-        ("string, string, int?", INT, _locate),
-        tried=("position('a', s)", "position('a' in s)", "position(r, s)"),
-    ),
-    *function(
-        "startswith", "strings", ("string, string", BOOLEAN, "starts_with({0}, {1})"), tried=("startswith(s, 'a')",)
-    ),
-    *function("endswith", "strings", ("string, string", BOOLEAN, "ends_with({0}, {1})"), tried=("endswith(s, 'a')",)),
-    *function("contains", "strings", ("string, string", BOOLEAN, "contains({0}, {1})"), tried=("contains(s, 'a')",)),
+    *function("instr", "strings", ("string, string", INT, lambda s, part: _locate(part, s))),
+    *function("locate", "strings", ("string, string, int?", INT, _locate)),
+    *function("position", "strings", ("string, string, int?", INT, _locate)),
+    *function("startswith", "strings", ("string, string", BOOLEAN, "starts_with({0}, {1})")),
+    *function("endswith", "strings", ("string, string", BOOLEAN, "ends_with({0}, {1})")),
+    *function("contains", "strings", ("string, string", BOOLEAN, "contains({0}, {1})")),
     *function("ascii", "strings", ("string", INT, "ascii({0})")),
-    *function("char chr", "strings", ("bigint", STRING, _chr), tried=("chr(65)", "char(l)")),
+    *function("char chr", "strings", ("bigint", STRING, _chr)),
     *function(
         "split",
         "strings",
         ("string, string!", TEXTS, _split),
         note="only its parts, such as split(s, ',')[0], and their number, size(split(s, ','))",
-        tried=(
-            "split(s, ',')[0]",
-            "split(s, 'a')[0]",
-            "size(split(s, ','))",
-            "split(s, ',')[1]",
-            "split(s, '[ab]')[0]",
-            "size(split(s, '[,;]'))",
-        ),
     ),
-    *function(
-        "size cardinality", "strings", ("texts", INT, "CAST(len({0}) AS INTEGER)"), tried=("size(split(s, 'a'))",)
-    ),
-    *function(
-        "split_part",
-        "strings",
-        ("string, string, int", STRING, _split_part),
-        tried=(
-            "split_part(s, 'a', 1)",
-            "split_part(s, 'a', -1)",
-            "split_part(s, 'a', 0)",
-            "split_part(s, '', 1)",
-            "split_part(s, r, 2)",
-            "split_part(s, r, j)",
-        ),
-    ),
-    *function(
-        "substring_index",
-        "strings",
-        ("string, string!, int!", STRING, _substring_index),
-        tried=(
-            "substring_index(s, 'a', 1)",
-            "substring_index(s, 'a', -1)",
-            "substring_index(s, ',', 2)",
-            "substring_index(s, ',', 0)",
-            "substring_index(s, 'ab', 1)",
-        ),
-    ),
-    *function(
-        "elt", "strings", ("int, string*", STRING, _elt), tried=("elt(t, s, r)", "elt(1, s, 'b')", "elt(j, s, r, 'c')")
-    ),
-    *function(
-        "overlay",
-        "strings",
-        ("string, string, int, int?", STRING, _overlay),
-        tried=(
-            "overlay(s placing r from 2)",
-            "overlay(s, 'xy', 2)",
-            "overlay(s, r, 2, 1)",
-            "overlay(s placing 'z' from 3 for 2)",
-            "overlay(s, 'z', 1, 0)",
-        ),
-    ),
-    *function(
-        "levenshtein",
-        "strings",
-        ("string, string", INT, _levenshtein),
-        note="raises for texts beyond ASCII",
-        tried=("levenshtein(g, 'abc')", "levenshtein(g, q)"),
-    ),
+    *function("size cardinality", "strings", ("texts", INT, "CAST(len({0}) AS INTEGER)")),
+    *function("split_part", "strings", ("string, string, int", STRING, _split_part)),
+    *function("substring_index", "strings", ("string, string!, int!", STRING, _substring_index)),
+    *function("elt", "strings", ("int, string*", STRING, _elt)),
+    *function("overlay", "strings", ("string, string, int, int?", STRING, _overlay)),
+    *function("levenshtein", "strings", ("string, string", INT, _levenshtein), note="raises for texts beyond ASCII"),
 )

@@ -85,18 +85,10 @@ def interval(amount: str, unit: str) -> Term:
 
 DISTANCES: tuple[Function, ...] = (
     *function(
-        "date_add",
-        "times",
-        ("date, int", DATE, _later_days("+")),
-        note="raises for dates beyond the year 5881580",
-        tried=("date_add(d, 1)", "date_add(d, t)", "date_add(d, h)"),
+        "date_add", "times", ("date, int", DATE, _later_days("+")), note="raises for dates beyond the year 5881580"
     ),
     *function(
-        "date_sub",
-        "times",
-        ("date, int", DATE, _later_days("-")),
-        note="raises for dates beyond the year 5881580",
-        tried=("date_sub(d, 1)", "date_sub(d, t)"),
+        "date_sub", "times", ("date, int", DATE, _later_days("-")), note="raises for dates beyond the year 5881580"
     ),
     *function(
         "dateadd",
@@ -104,63 +96,27 @@ DISTANCES: tuple[Function, ...] = (
         ("date, int", DATE, _later_days("+")),
         ("unit!, bigint, timestamp", TIMESTAMP, add_units),
         note="raises for dates beyond the year 5881580, for times beyond 294246",
-        tried=(
-            "dateadd(d, 1)",
-            "dateadd(day, t, d)",
-            "dateadd(month, t, ts)",
-            "dateadd(hour, i, ts)",
-            "dateadd(week, t, ts)",
-        ),
     ),
     *function(
         "timestampadd",
         "times",
         ("unit!, bigint, timestamp", TIMESTAMP, add_units),
         note="raises for times beyond the year 294246",
-        tried=tuple(
-            f"timestampadd({u}, t, ts)" for u in ("microsecond", "millisecond", "second", "minute", "quarter", "year")
-        ),
     ),
     *function(
         "add_months",
         "times",
         ("date, int", DATE, "CAST({0} + to_months({1}) AS DATE)"),
         note="raises for dates beyond the year 5881580",
-        tried=("add_months(d, 1)", "add_months(d, t)", "add_months(d, -13)"),
     ),
     *function(
         "datediff date_diff",
         "times",
         ("date, date", INT, "CAST({0} - {1} AS INTEGER)"),
         ("unit!, timestamp, timestamp", BIG, units_between),
-        tried=("datediff(d, e)", "date_diff(d, e)", "datediff(day, d, e)", "date_diff(month, d, ts)"),
     ),
-    *function(
-        "timestampdiff",
-        "times",
-        ("unit!, timestamp, timestamp", BIG, units_between),
-        tried=tuple(
-            f"timestampdiff({u}, ts, us)"
-            for u in (
-                "microsecond",
-                "millisecond",
-                "second",
-                "minute",
-                "hour",
-                "day",
-                "week",
-                "month",
-                "quarter",
-                "year",
-            )
-        ),
-    ),
-    *function(
-        "months_between",
-        "times",
-        ("timestamp, timestamp, boolean!?", DOUBLE, _months_between),
-        tried=("months_between(ts, us)", "months_between(d, e)"),
-    ),
+    *function("timestampdiff", "times", ("unit!, timestamp, timestamp", BIG, units_between)),
+    *function("months_between", "times", ("timestamp, timestamp, boolean!?", DOUBLE, _months_between)),
 )
 
 

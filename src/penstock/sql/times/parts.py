@@ -64,34 +64,8 @@ PARTS: tuple[Function, ...] = (
         "extract",
         "times",
         note="extract(field from x): year, quarter, month, week, day, dow, doy, hour, minute, second and their other names",
-        tried=(
-            *tuple(
-                f"extract({f} from ts)"
-                for f in (
-                    "year",
-                    "quarter",
-                    "month",
-                    "week",
-                    "day",
-                    "dow",
-                    "dow_iso",
-                    "doy",
-                    "hour",
-                    "minute",
-                    "second",
-                    "yearofweek",
-                )
-            ),
-            "extract(day from d)",
-            "extract(second from d)",
-        ),
     ),
-    *function(
-        "date_part datepart",
-        "times",
-        ("string!, timestamp", INT, _date_part),
-        tried=("date_part('dow', d)", "date_part('hour', ts)", "date_part('second', ts)"),
-    ),
+    *function("date_part datepart", "times", ("string!, timestamp", INT, _date_part)),
     *function("monthname", "times", ("date", STRING, "strftime({0}, '%b')")),
     *function("dayname", "times", ("date", STRING, "strftime({0}, '%a')")),
 )

@@ -46,41 +46,7 @@ def _day_names(short: str) -> tuple[str, ...]:
 
 ROUNDED: tuple[Function, ...] = (
     *function("last_day", "times", ("date", DATE, "last_day({0})")),
-    *function(
-        "next_day",
-        "times",
-        ("date, string!", DATE, _next_day),
-        tried=("next_day(d, 'Mon')", "next_day(d, 'sunday')", "next_day(d, 'TH')"),
-    ),
-    *function(
-        "trunc",
-        "times",
-        ("date, string!", DATE, _trunc),
-        tried=tuple(f"trunc(d, '{u}')" for u in ("year", "quarter", "month", "week", "MM")),
-    ),
-    *function(
-        "date_trunc",
-        "times",
-        ("string!, timestamp", TIMESTAMP, _date_trunc),
-        tried=(
-            *tuple(
-                f"date_trunc('{u}', ts)"
-                for u in (
-                    "year",
-                    "quarter",
-                    "month",
-                    "week",
-                    "day",
-                    "hour",
-                    "minute",
-                    "second",
-                    "millisecond",
-                    "microsecond",
-                    "MM",
-                    "DD",
-                )
-            ),
-            "date_trunc('month', d)",
-        ),
-    ),
+    *function("next_day", "times", ("date, string!", DATE, _next_day)),
+    *function("trunc", "times", ("date, string!", DATE, _trunc)),
+    *function("date_trunc", "times", ("string!, timestamp", TIMESTAMP, _date_trunc)),
 )

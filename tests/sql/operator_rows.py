@@ -3,6 +3,8 @@
 # ruff: noqa: E501 - a row of a table or a template of SQL reads best as one line.
 from __future__ import annotations
 
+from tried import TRIED
+
 from penstock.sql.function import Function
 
 _NUMBERS = ("t", "h", "i", "l", "x", "m", "n", "f")
@@ -10,7 +12,8 @@ _CASTS = ("tinyint", "smallint", "int", "bigint", "double", "decimal(10,2)", "de
 
 
 def _row(name: str, *tried: str, note: str = "") -> Function:
-    return Function(name, "operators", (), note, tried)
+    TRIED[name] = tried
+    return Function(name, "operators", (), note)
 
 
 def _pairs(operator: str, pairs: str) -> tuple[str, ...]:
