@@ -14,12 +14,6 @@ from penstock.plan.operator import Operator
 from penstock.plan.response import Response
 
 
-def unchanged(operator: Operator, pattern: Pattern) -> Response:
-    """Drop on arrival and pass it on, where each result is its event, unchanged: the two match alike."""
-    mine = pattern.over(operator.inputs[0].schema)
-    return Response(inputs=(mine,), send=((mine,),))
-
-
 def behind_only(operator: Operator, why: str) -> Response:
     """Drop matching results, and no more: right for every operator."""
     count = len(operator.inputs)

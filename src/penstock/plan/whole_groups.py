@@ -45,30 +45,6 @@ def described(patterns: Iterable[Pattern], attributes: Sequence[str], domains: D
     return PunctuationSet(schema).add(*scope.jointly(partial), *whole).patterns
 
 
-def describes(patterns: Iterable[Pattern], attributes: Sequence[str], values: Sequence[Any], domains: Domains) -> bool:
-    """Whether every possible event with these values of `attributes` matches one of the punctuations. Exact.
-
-    >>> from penstock.pattern.restriction import one_of
-    >>> s = Schema.parse("sensor int, hour int")
-    >>> given = [Pattern.parse(text, s) for text in ("[1, < 7]", "[2, 3]")]
-    >>> [describes(given, ["hour"], [hour], {"sensor": one_of([1, 2])}) for hour in (3, 4)]
-    [True, False]
-    """
-    given = list(patterns)
-    if not given:
-        return False
-    scope = _Scope(given[0].schema, attributes, domains)
-    whole, partial = scope.sort(given)
-    group = [(given[0].schema.index(n), v) for n, v in zip(attributes, values, strict=True)]
-
-    def fits(row: _Row) -> bool:
-        return all(row[i].matches(v) for i, v in group)
-
-    if any(fits(p.restrictions) for p in whole):
-        return True
-    return scope.covered([row for p in partial if fits(row := p.restrictions)])
-
-
 class Describer:
     """Tells, punctuation after punctuation, which groups have become described.
 
@@ -172,18 +148,6 @@ class _Scope:
             if not common:
                 break
         return common.add(*free)
-
-    def covered(self, rows: list[_Row], over: tuple[int, ...] | None = None) -> bool:
-        """Whether every possible combination of values beyond matches some row."""
-        over = tuple(self.finite) if over is None else over
-        # Whatever no row restricts needs no looking at.
-        over = tuple(i for i in over if any(r[i] is not ANY for r in rows))
-        if any(all(r[i] is ANY for i in over) for r in rows):
-            return True
-        if not over:
-            return False
-        choices = _fitting(values_of(self.finite[over[0]]), [r[over[0]] for r in rows])
-        return all(self.covered([rows[k] for k in choice], over[1:]) for choice in choices)
 
 
 def _fitting(values: tuple[Any, ...], restrictions: list[Restriction]) -> set[tuple[int, ...]]:

@@ -55,11 +55,3 @@ def window_label(operator: Top) -> Label | None:
     (below,) = operator.inputs
     labels = [Label(n, w) for n in operator.per if (w := window_behind(below, n)) is not None]
     return max(labels, key=lambda label: below.schema.index(label.name), default=None)
-
-
-def awaited(operator: Top) -> list[str]:
-    """What sources would have to promise for groups to be complete: for the label of a window, its time."""
-    (below,) = operator.inputs
-    found = ((n, window_behind(below, n)) for n in operator.per)
-    times = (n if window is None else window.on for n, window in found)
-    return [n for n in times if n is not None]

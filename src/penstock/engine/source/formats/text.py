@@ -25,7 +25,6 @@ from penstock.errors import UnreadableError
 from penstock.kernels.ticks import Ticks
 from penstock.pattern.schema import Attribute, Schema
 
-_BLOCK = 1 << 16
 # Types that the JSON reader converts exactly as `cast_texts` does; the others are read as text.
 _NATIVE = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.string()}
 
