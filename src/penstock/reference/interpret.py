@@ -52,45 +52,34 @@ class Result:
     states: dict[str, list[Any]]
 
 
-def interpret(
-    plan: Plan | Operator,
-    inputs: Mapping[str, Sequence[Arrival]],
-    *,
-    ends: bool = False,
-    punctuate_at: Collection[int] | None = None,
-    order: Sequence[str] | None = None,
-    traced: bool = True,
-    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    dial: Mapping[int, Setting] | None = None,
-) -> Result:
-    """Run a plan over everything the sources bring.
-
-    Sources take turns unless `order` names, arrival by arrival, whose turn it is. They assert what they know after
-    every arrival, or only after the arrivals numbered in `punctuate_at` (from 1) and at the end of the input: there an
-    epoch ends, and an empty one too if it is named twice. With `ends` (or when the source promises it) each source
-    finally says that nothing more comes. `tables` are the rows of tables by name; they do not change. `dial` says after
-    how many arrivals the dial is turned, and to what.
+def interpret(plan: Plan | Operator, inputs: Mapping[str, Sequence[Arrival]], **how: Any) -> Result:
+    """Run a plan over everything the sources bring; `how` is told as to an `Interpretation`.
 
     >>> import penstock as ps
     >>> numbers = ps.stream("numbers", "n int")
     >>> [str(item) for item in interpret(numbers.plan, {"numbers": [{"n": 1}]}, ends=True).outputs]
     ['n 1', 'punctuation [*]']
     """
-    run = Interpretation(plan, inputs, ends=ends, punctuate_at=punctuate_at, order=order, traced=traced, tables=tables)
-    run.dial = dict(dial or {})
+    run = Interpretation(plan, inputs, **how)
     trace = list(run.steps())
-    root = run.plan.nodes[-1].id
     return Result(
-        outputs=run.streams[root],
+        outputs=run.streams[run.plan.nodes[-1].id],
         streams=run.streams,
         dead_letters=[letter for some in run.rejecting for letter in some.dead_letters] + run.failed,
-        trace=trace if traced else [],
+        trace=trace if run.traced else [],
         states={node_id: running.state() for node_id, running in run.running.items()},
     )
 
 
 class Interpretation:
-    """A plan at work. `steps` drives it and tells what happens."""
+    """A plan at work. `steps` drives it and tells what happens.
+
+    Sources take turns unless `order` names, arrival by arrival, whose turn it is. They assert what they know after
+    every arrival, or only after the arrivals numbered in `punctuate_at` (from 1) and at the end of the input: there an
+    epoch ends, and an empty one too if it is named twice. With `ends` (or when the source promises it) each source
+    finally says that nothing more comes. `tables` are the rows of tables by name; they do not change. `dial` says after
+    how many arrivals the dial is turned, and to what.
+    """
 
     def __init__(
         self,
@@ -102,6 +91,7 @@ class Interpretation:
         order: Sequence[str] | None = None,
         traced: bool = True,
         tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        dial: Mapping[int, Setting] | None = None,
     ) -> None:
         self.plan = Plan.of(plan) if isinstance(plan, Operator) else plan
         self.ends, self.traced = ends, traced
@@ -128,7 +118,7 @@ class Interpretation:
             elif not self._is_fused_away(node):
                 self.running[node.id] = spec_of(node.operator).reference(node.operator, around)
         #: After so many arrivals the dial is turned.
-        self.dial: dict[int, Setting] = {}
+        self.dial = dict(dial or {})
         #: Events, pairs and groups on which an expression has failed.
         self.failed: list[DeadLetter] = []
         for node_id, running in self.running.items():

@@ -14,16 +14,6 @@ from penstock.reference.failure import Note
 from penstock.reference.item import Event, Item
 from penstock.reference.promises import Promises
 
-#: The inputs whose events leave without a partner when none can come any more.
-ALONE: dict[join.JoinKind, tuple[int, ...]] = {
-    "inner": (),
-    "left": (0,),
-    "right": (1,),
-    "full": (0, 1),
-    "semi": (),
-    "anti": (0,),
-}
-
 
 class PairReference:
     """What joins of two inputs have in common: what becomes of a pair, and of an event that is let go."""
@@ -33,7 +23,7 @@ class PairReference:
         self.declared, self.partners = declared, Partners(declared)
         self.promised = [Promises(i.schema, domains(i)) for i in declared.inputs]
         equal = [((0, a), (1, b)) for a, b in declared.keys]
-        alone = ALONE[declared.how]
+        alone = join.LONELY[declared.how]
         self.outlet = Outlet(declared.schema, declared.columns, self.promised, held, equal, alone=alone)
         #: What happened to the last item, if that is worth a word.
         self.note = ""
@@ -60,7 +50,7 @@ class PairReference:
         return [joined(self.declared.columns, (left.row, right.row), self.declared.schema)]
 
     def _let_go(self, held: HeldEvent) -> list[Item]:
-        if held.matched or held.input not in ALONE[self.declared.how]:
+        if held.matched or held.input not in join.LONELY[self.declared.how]:
             return []
         rows = (held.row, None) if held.input == 0 else (None, held.row)
         return [joined(self.declared.columns, rows, self.declared.schema)]
