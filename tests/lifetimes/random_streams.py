@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from speculative.event import Cti, ExternalCti, Insert, Retract, SourceEvent, StreamEvent, Time
+
+from penstock.reference.lifetimes.event import Cti, ExternalCti, Insert, Retract, SourceEvent, StreamEvent, Time
 
 C_INFINITY = Cti(math.inf)
 LATEST = 14

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_streams import C_INFINITY, ctis, inserts, often, retractions, streams
 from speculative.align import Aligner, Schedule, at_once, behind, never
-from speculative.event import Cti, Insert, StreamEvent, events
-from speculative.history import Converter, fold
 from speculative.operator import feed
-from speculative.oracle import COMBINE, snapshot
 from speculative.snapshot import LEVELS
 from speculative.state import STATES
 from speculative.stream_class import is_ordered, is_perfect
 
 from penstock.errors import UserError
+from penstock.reference.lifetimes.event import Cti, Insert, StreamEvent, events
+from penstock.reference.lifetimes.history import Converter, fold
+from penstock.reference.lifetimes.oracle import COMBINE, snapshot
 
 Mode = Literal["final", "sync"]
 every_mode = pytest.mark.parametrize("mode", ["final", "sync"])

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from random_streams import ctis, often, retractions, streams
 from speculative.alter_lifetime import AlterLifetime, Deletes, from_start_on, hop, window
-from speculative.event import INFINITY, Cti, StreamEvent, Time, events
-from speculative.history import fold
 from speculative.operator import feed
-from speculative.oracle import alter_lifetime, deletes
 
 from penstock.errors import UserError
+from penstock.reference.lifetimes.event import INFINITY, Cti, StreamEvent, Time, events
+from penstock.reference.lifetimes.history import fold
+from penstock.reference.lifetimes.oracle import alter_lifetime, deletes
 
 ADMISSIBLE: dict[str, tuple[Callable[[Time], Time], Callable[[Time, Time], Time]]] = {
     "as it is": (lambda vs: vs, lambda vs, ve: ve - vs),

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_streams import C_INFINITY, ctis, often, streams
 from speculative.equijoin import Equijoin, enumerate_sides
-from speculative.event import Cti, Insert, Retract, StreamEvent, events
 from speculative.filter import Filter
-from speculative.history import Converter, coalesce, fold
 from speculative.operator import feed
-from speculative.oracle import join, select
+
+from penstock.reference.lifetimes.event import Cti, Insert, Retract, StreamEvent, events
+from penstock.reference.lifetimes.history import Converter, coalesce, fold
+from penstock.reference.lifetimes.oracle import join, select
 
 
 def same(payload: object) -> object:

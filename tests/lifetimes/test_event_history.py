@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from random_streams import ordered_streams, perfect_streams, retractions, streams
-from speculative.event import InvalidStreamError, StreamEvent, events, parse
-from speculative.history import WeightedChange, changes, coalesce, fold, from_changes, net
 from speculative.stream_class import (
     closed_at,
     closed_up_to,
@@ -20,6 +18,8 @@ from speculative.stream_class import (
 )
 
 from penstock.errors import UserError
+from penstock.reference.lifetimes.event import InvalidStreamError, StreamEvent, events, parse
+from penstock.reference.lifetimes.history import WeightedChange, changes, coalesce, fold, from_changes, net
 
 G1 = "I(1,∞,P1) C(1) R(1,∞,10,P1) R(1,10,5,P1) I(4,9,P2) C(10)"
 

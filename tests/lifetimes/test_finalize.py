@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_streams import ctis, disordered, inserts, often
 from speculative.align import behind
-from speculative.event import (
+from speculative.finalize import Finalize
+from speculative.operator import feed
+
+from penstock.errors import UserError
+from penstock.reference.lifetimes.event import (
     INFINITY,
     Cti,
     ExternalCti,
@@ -21,11 +25,7 @@ from speculative.event import (
     events,
     parse,
 )
-from speculative.finalize import Finalize
-from speculative.history import Converter, Table, fold
-from speculative.operator import feed
-
-from penstock.errors import UserError
+from penstock.reference.lifetimes.history import Converter, Table, fold
 
 G3 = "R(0,10,8,P0) R(0,6,4,P0) R(0,8,6,P0) I(0,10,P0) {} I(1,5,P1)"
 by_both = pytest.mark.parametrize("matching", ["id", "value"])

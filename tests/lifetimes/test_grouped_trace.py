@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from random_streams import ctis, often, streams
 from speculative.alter_lifetime import window
 from speculative.equijoin import Equijoin
-from speculative.event import StreamEvent, events
 from speculative.grouped import GroupApply
-from speculative.history import Table, coalesce, fold
 from speculative.operator import feed
-from speculative.oracle import COMBINE, alter_lifetime, join, snapshot
 from speculative.snapshot import LEVELS, CtiPolicy
 from speculative.state import STATES
 from speculative.trace import lines, trace
 
 from penstock.errors import UserError
+from penstock.reference.lifetimes.event import StreamEvent, events
+from penstock.reference.lifetimes.history import Table, coalesce, fold
+from penstock.reference.lifetimes.oracle import COMBINE, alter_lifetime, join, snapshot
 
 
 def grouped_by_definition(table: Table, name: str) -> Table:

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from random_streams import C_INFINITY, inserts, often, ordered_streams, perfect_streams, retractions, streams
-from speculative.event import Cti, Insert, Retract, StreamEvent, Time
-from speculative.history import Converter, Table, coalesce, fold
 from speculative.operator import feed
-from speculative.oracle import COMBINE, endpoints, snapshot
 from speculative.snapshot import LEVELS, CtiPolicy, Emptiness, PerfectnessPreserving
 from speculative.state import STATES
+
+from penstock.reference.lifetimes.event import Cti, Insert, Retract, StreamEvent, Time
+from penstock.reference.lifetimes.history import Converter, Table, coalesce, fold
+from penstock.reference.lifetimes.oracle import COMBINE, endpoints, snapshot
 
 every_level = pytest.mark.parametrize("level", LEVELS)
 every_policy = pytest.mark.parametrize("policy", ["strict", "chop"])

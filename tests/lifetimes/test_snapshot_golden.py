@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from speculative.event import events
-from speculative.history import coalesce, fold
 from speculative.operator import feed
-from speculative.oracle import COMBINE, snapshot
 from speculative.snapshot import LEVELS, CtiPolicy
 from speculative.state import STATES
+
+from penstock.reference.lifetimes.event import events
+from penstock.reference.lifetimes.history import coalesce, fold
+from penstock.reference.lifetimes.oracle import COMBINE, snapshot
 
 #: Per example: level and CTI policy → what is said after each event of the input.
 GOLDEN: dict[str, dict[tuple[str, CtiPolicy], list[str]]] = {

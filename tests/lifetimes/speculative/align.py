@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from penstock.errors import UserError
-from speculative.event import INFINITY, Cti, Insert, Retract, SourceEvent, StreamEvent, Time, events
+from penstock.reference.lifetimes.event import INFINITY, Cti, Insert, Retract, SourceEvent, StreamEvent, Time, events
 from speculative.operator import feed
 from speculative.ordered import Ordered
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.errors import UserError
-from speculative.event import INFINITY, Cti, Insert, Retract, StreamEvent, Time, events
+from penstock.reference.lifetimes.event import INFINITY, Cti, Insert, Retract, StreamEvent, Time, events
 from speculative.operator import feed
 
 __all__ = ["AlterLifetime", "Deletes", "events", "feed", "from_start_on", "hop", "window"]

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from speculative.event import Insert, InvalidStreamError, Payload, Retract, Time
+from penstock.reference.lifetimes.event import Insert, InvalidStreamError, Payload, Retract, Time
 from speculative.ordered import Ordered
 
 

@@ -19,7 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 
-from speculative.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
+from penstock.reference.lifetimes.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
 from speculative.interval_index import IntervalIndex
 from speculative.ordered import Ordered
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from speculative.event import Cti, Payload, StreamEvent, events
+from penstock.reference.lifetimes.event import Cti, Payload, StreamEvent, events
 from speculative.operator import feed
 
 __all__ = ["Filter", "events", "feed"]

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import UserError
-from speculative.align import Schedule, behind, never
-from speculative.chains import ByChain, ByValue, Chaining
-from speculative.event import (
+from penstock.reference.lifetimes.event import (
     INFINITY,
     Cti,
     ExternalCti,
@@ -37,6 +35,8 @@ from speculative.event import (
     Time,
     parse,
 )
+from speculative.align import Schedule, behind, never
+from speculative.chains import ByChain, ByValue, Chaining
 from speculative.operator import feed
 from speculative.ordered import Ordered
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from penstock.errors import UserError
-from speculative.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
+from penstock.reference.lifetimes.event import Cti, Insert, Payload, Retract, StreamEvent, Time, events
 from speculative.operator import feed
 from speculative.snapshot import PerfectnessPreserving
 from speculative.state import STATES

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from speculative.event import INFINITY, Payload, Time
+from penstock.reference.lifetimes.event import INFINITY, Payload, Time
 from speculative.ordered import Ordered
 
 

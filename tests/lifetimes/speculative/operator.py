@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from speculative.event import StreamEvent
+from penstock.reference.lifetimes.event import StreamEvent
 
 E = TypeVar("E", contravariant=True)
 

@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from speculative.event import Time
+from penstock.reference.lifetimes.event import Time
 
 T = TypeVar("T")
 

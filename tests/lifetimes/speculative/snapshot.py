@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from speculative.event import INFINITY, Cti, Insert, Payload, Retract, StreamEvent, Time, events
+from penstock.reference.lifetimes.event import INFINITY, Cti, Insert, Payload, Retract, StreamEvent, Time, events
 from speculative.operator import feed
 from speculative.ordered import Ordered
 from speculative.state import STATES, State

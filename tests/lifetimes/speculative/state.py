@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Protocol, Self
 
+from penstock.reference.lifetimes.event import Payload
 from penstock.reference.summary import rounded
-from speculative.event import Payload
 
 
 class State(Protocol):

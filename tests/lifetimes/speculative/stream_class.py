@@ -1,6 +1,6 @@
 """What kind of stream it is: valid, ordered, perfect, closed.
 
->>> from speculative.event import events
+>>> from penstock.reference.lifetimes.event import events
 >>> stream = events("I(1,10,5) R(1,10,4,5) C(5)")
 >>> is_valid(stream), is_ordered(stream), is_perfect(stream), is_closed(stream), closed_up_to(stream)
 (True, True, False, True, 5)
@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from speculative.event import Cti, InvalidStreamError, Retract, SourceEvent, StreamEvent, Time
-from speculative.history import fold
+from penstock.reference.lifetimes.event import Cti, InvalidStreamError, Retract, SourceEvent, StreamEvent, Time
+from penstock.reference.lifetimes.history import fold
 
 
 def is_valid(stream: Iterable[SourceEvent]) -> bool:

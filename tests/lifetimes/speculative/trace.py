@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from speculative.event import INFINITY, Payload, StreamEvent, Time, events
+from penstock.reference.lifetimes.event import INFINITY, Payload, StreamEvent, Time, events
 from speculative.snapshot import PerfectnessPreserving
 from speculative.state import STATES
 

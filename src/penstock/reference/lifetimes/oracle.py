@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, product
 
+from penstock.reference.lifetimes.event import INFINITY, Payload, Time, events
+from penstock.reference.lifetimes.history import Table, fold
 from penstock.reference.summary import mean, total
-from speculative.event import INFINITY, Payload, Time, events
-from speculative.history import Table, fold
 
 __all__ = ["COMBINE", "alter_lifetime", "deletes", "events", "fold", "join", "select", "snapshot"]
 

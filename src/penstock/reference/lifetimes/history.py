@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from speculative.event import (
+from penstock.reference.lifetimes.event import (
     Cti,
     ExternalCti,
     Insert,
@@ -45,7 +45,7 @@ class Converter:
     ...     converter.on(event)
     >>> converter.on(Retract(1, 8, 3, 5))
     Traceback (most recent call last):
-    speculative.event.InvalidStreamError: event 3, R(1,8,3,5): its sync time 3 is before the CTI 4. \
+    penstock.reference.lifetimes.event.InvalidStreamError: event 3, R(1,8,3,5): its sync time 3 is before the CTI 4. \
 Hint: send the stream through Finalize
     """
 
