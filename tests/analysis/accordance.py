@@ -18,10 +18,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
+from accepting import ANY_FEEDBACK, NO_FEEDBACK, Feedback, accommodates
 from contracts import Contract
 from disaccord import Edge, Node, Port, Refusal
-
-from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback, accommodates
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from accepting import NO_FEEDBACK, Feedback
 from contracts import Contract
 
-from penstock.contract.feedback import NO_FEEDBACK, Feedback
 from penstock.contract.template import Scheme
 
 Node = Hashable

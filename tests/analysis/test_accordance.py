@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from accepting import ANY_FEEDBACK, NO_FEEDBACK, Feedback
 from accordance import Accordance, accord, blocks, fits
 from contracts import Contract
 from disaccord import Edge, Node, Port, Refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback
 from penstock.contract.template import Scheme
 
 UP, EACH = Scheme.parse("[[a:+, b:-]]"), Scheme.parse("[[a:#, b:-]]")

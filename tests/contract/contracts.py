@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from typing import Final, Protocol
 
-from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback, covers, tags_covered
+from accepting import ANY_FEEDBACK, NO_FEEDBACK, Feedback
+
+from penstock.contract.feedback import covers, tags_covered
 from penstock.contract.template import Class, Scheme, Template
 from penstock.errors import UserError
 

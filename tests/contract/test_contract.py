@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from accepting import ANY_FEEDBACK, NO_FEEDBACK
 from contracts import GCF, Blueprint, Contract, Form, Grouping, Joining, Selecting, realizable
 
-from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK
 from penstock.contract.template import Scheme
 from penstock.errors import UserError
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from accepting import ANY_FEEDBACK, NO_FEEDBACK, Feedback, accommodates
 from contracts import Contract
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from penstock.contract.feedback import ANY_FEEDBACK, NO_FEEDBACK, Feedback, accommodates, covers
+from penstock.contract.feedback import covers
 from penstock.contract.template import CLASSES, Scheme, Template
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction, at_most, between, equal

@@ -84,7 +84,7 @@ class Ear:
             inner.seen = {i: e for i, e in inner.seen.items() if not goes(e.row)}
         elif kind == "Top":
             inner.groups = {i: g for i, g in inner.groups.items() if not goes(g[0].row)}
-        elif kind == "Impute":
+        elif kind == "Map":  # Of a queue.
             pass  # Without epochs nothing waits.
         elif kind == "OrderBy":
             inner.held = [e for e in inner.held if not goes(e.row)]

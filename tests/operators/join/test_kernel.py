@@ -66,7 +66,7 @@ class Shelf:
             assert marks.num_rows == old.rows.num_rows
             shelf[name] = Held(name, old.rows, marks, old.group, old.low, old.high)
         for run in step.added:
-            assert run.rows.num_rows and run.rows.schema == self.kernel.stored_schema(run.port)
+            assert run.rows.num_rows and run.rows.schema.names == [HASH, *self.kernel._names(run.port)]
             hashes = np.asarray(run.rows.column(HASH))
             assert (hashes[1:] >= hashes[:-1]).all()
             assert run.marks is None or run.marks.num_rows == run.rows.num_rows

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.kernels import index, release
+from penstock.kernels.index import HASH
 from penstock.kernels.stateful import Held, Laziness, Orders, Stepped
 from penstock.operators.join.operator import Taken
 from penstock.operators.multijoin.kernel import MultiJoinKernel
@@ -97,7 +98,7 @@ class Shelf:
             old = shelf[name]
             shelf[name] = Held(name, old.rows, marks, old.group, old.low, old.high)
         for run in step.added:
-            assert run.rows.schema == self.kernel.stored_schema(run.port)
+            assert run.rows.schema.names == [HASH, *self.kernel._names(run.port)]
             self.made += 1
             name = f"run {self.made}"
             self.held[run.port][name] = Held(name, run.rows, run.marks, run.group, run.low, run.high)

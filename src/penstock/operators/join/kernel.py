@@ -78,10 +78,6 @@ class JoinKernel:
         schemas = [join.inputs[port].schema.arrow for port in (0, 1)]
         self._schemas = [pa.schema([schemas[port].field(n) for n in self._names(port)]) for port in (0, 1)]
 
-    def stored_schema(self, port: int) -> pa.Schema:
-        """What the runs of a port look like."""
-        return pa.schema([pa.field(HASH, pa.uint64()), *self._schemas[port]])
-
     def _needed(self, port: int) -> tuple[str, ...]:
         used = set(self.keys[port]) | {self.times[port]}
         used |= {a for column in self.join.columns for side, a in column.origins if side == port}

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.hash import is_exact
-from penstock.kernels.index import HASH, Mask, Positions, Ticks, distinct, expand, ranges, sift, within
+from penstock.kernels.index import Mask, Positions, Ticks, distinct, expand, ranges, sift, within
 from penstock.kernels.release import Selection, answer, cut, tidy
 from penstock.kernels.sorted_run import Rule, SortedRun, meet
 from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
@@ -76,10 +76,6 @@ class MultiJoinKernel:
 
     def _names(self, port: int) -> tuple[str, ...]:
         return self.needed[port] or ()
-
-    def stored_schema(self, port: int) -> pa.Schema:
-        """What the runs of a port look like."""
-        return pa.schema([pa.field(HASH, pa.uint64()), *self._schemas[port]])
 
     def under(self, circumstances: Circumstances) -> Self:
         """This kernel, as lazy as is wanted."""
