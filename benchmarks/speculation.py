@@ -39,7 +39,7 @@ def measured(suite: str, given: argparse.Namespace) -> dict[str, Any]:
         return {**{name: part(given.quick) for name, part in parts.items()}, "quakes": dial.quakes()}
     if suite == "flights":
         return flights.run(given.quick)
-    return windows.run(given.quick, given.rounds, pathway, given.before, given.works)
+    return windows.run(given.quick, given.rounds, pathway, given.before, given.works, given.budget)
 
 
 def main() -> None:
@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--works", default="", help="of windows: those with this in their name")
+    parser.add_argument("--budget", type=float, default=600, help="of windows: seconds after which no round begins")
     parser.add_argument("--before", default="", help="a checkout of the code before the dial")
     parser.add_argument("--environments", default=".venv-bench")
     given = parser.parse_args()

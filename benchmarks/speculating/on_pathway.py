@@ -1,8 +1,8 @@
 """The windowed counts and the flights in Pathway. Runs in an environment of its own.
 
 `how` says how. *windows*: its temporal library, with a cutoff; *computed*: groups of a computed window, which spares it
-a way through Python, row by row. *static* is CSV in one commit; *epochs* are commits, so results are told at once and
-corrected, as in the others.
+a way through Python, row by row. Without more it is CSV in one commit. *epochs*: a commit for each, so that results are
+told at once and corrected, as in the others; rows then come from memory, which is how Pathway plays a stream again.
 """
 
 from __future__ import annotations

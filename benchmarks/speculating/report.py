@@ -91,17 +91,8 @@ def block_table(dial: Record | None) -> str:
         ]
         for p in dial["sweep"]["points"]
     ]
-    head = [
-        "block",
-        "rows told",
-        "taken back",
-        "rows ÷ windows",
-        "first told",
-        "right",
-        "right, p90",
-        "rows held",
-        "right",
-    ]
+    told = ["rows told", "taken back", "rows ÷ windows", "first told", "right since", "p90"]
+    head = ["block", *told, "rows held", "right in the end"]
     return table(head, rows, right=True)
 
 
@@ -227,7 +218,7 @@ def _draw_cost(plt: Any, cost: Record, path: Path) -> None:
     plans = dict.fromkeys(f["plan"] for f in cost["kernels"])
     colours = dict(zip(plans, (OURS, OTHER, BAD)))
     for plan, epoch, found in _plans(cost):
-        line, label = ("o-", f"{plan}, epochs of {epoch:,}") if epoch > 1000 else ("o:", f"… of {epoch:,}")
+        line, label = ("o-", f"{plan}, epochs of {epoch:,}") if epoch > 1000 else ("o:", None)
         axis.plot([f["events"] for f in found], [f["seconds"] for f in found], line, color=colours[plan], label=label)
     sizes = _sizes(cost)
     last = max(cost["kernels"], key=lambda f: (f["events"], -f["seconds"]))
@@ -238,7 +229,7 @@ def _draw_cost(plt: Any, cost: Record, path: Path) -> None:
     axis.set_xlabel("events")
     axis.set_ylabel("CPU seconds in kernels")
     axis.legend(fontsize=8)
-    axis.set_title("Told at once and corrected, 20 % of the events late", loc="left")
+    axis.set_title("Told at once and corrected, 20 % of the events late (dotted: epochs of 1,000)", loc="left")
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -250,7 +241,8 @@ def _draw_dial(plt: Any, dial: Record, path: Path) -> None:
     left.plot(at, [p["rows"] / p["windows"] for p in points], "o-", color=OURS, label="rows told for a window")
     left.plot(at, [p["back"] / p["windows"] for p in points], "o-", color=BAD, label="of these taken back")
     left.set_xlabel("block, seconds")
-    left.legend(loc="upper right", fontsize=8)
+    left.set_ylim(0, 1.3 * points[0]["rows"] / points[0]["windows"])
+    left.legend(loc="upper center", fontsize=8)
     late = left.twinx()
     late.plot(at, [p["first"] for p in points], "s--", color=OTHER)
     late.set_ylabel("first told, seconds after the window began (dashed)", color=OTHER)
@@ -263,7 +255,7 @@ def _draw_dial(plt: Any, dial: Record, path: Path) -> None:
     right.set_yscale("symlog", linthresh=0.1)
     right.set_ylim(bottom=0)
     right.set_xlabel("remember, seconds")
-    right.legend(loc="lower left", fontsize=8)
+    right.legend(loc="center left", fontsize=8)
     held = right.twinx()
     held.plot(at, [p["held"] for p in points], "s--", color=OURS)
     held.set_ylim(bottom=0)
@@ -292,14 +284,12 @@ def _draw_triangle(plt: Any, triangle: Record, path: Path) -> None:
                 if not math.isnan(told):
                     axis.text(j, i, form.format(told), ha="center", va="center", fontsize=9)
         names = [_length(s) for s in steps]
-        axis.set_xticks(range(len(steps)), names, fontsize=8)
         axis.set_yticks(range(len(steps)), names, fontsize=8)
+        axis.set_xticks(range(len(steps)), [f"{names[0]}\nweak", *names[1:-1], f"{names[-1]}\nmiddle"], fontsize=8)
         axis.set_xlabel("remember")
-        axis.set_title(title, loc="left", fontsize=10)
+        axis.set_title(title, loc="left", fontsize=10, pad=16)
         axis.spines[["top", "left"]].set_visible(False)
         axis.text(len(steps) - 1, len(steps) - 0.4, "strong", ha="center", fontsize=8)
-        axis.text(len(steps) - 1, -0.75, "middle", ha="center", fontsize=8)
-        axis.text(0, -0.75, "weak", ha="center", fontsize=8)
     axes[0].set_ylabel("block")
     figure.savefig(path, dpi=110)
     plt.close(figure)
