@@ -28,6 +28,7 @@ from penstock.plan.consistency import Consistency
 from penstock.plan.policy import Measured, Punctuate
 from penstock.plan.table import Table, table
 from penstock.plan.window import Window
+from penstock.shedding.qos import QoS
 from penstock.version import __version__
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ __all__ = [
     "PenstockError",
     "Progress",
     "Punctuate",
+    "QoS",
     "Query",
     "Run",
     "Schema",
