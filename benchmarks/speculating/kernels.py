@@ -21,6 +21,7 @@ import penstock as ps
 from benchmarks.speculating.streams import SCHEMA, Late, disordered
 from penstock.analysis.speculate import speculate
 from penstock.kernels.stateful import DEAD, Held, Orders
+from penstock.kernels.step import Rows
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
 from penstock.operators.revised_aggregate.step import step_of
 from penstock.pattern.pattern import Pattern
@@ -37,6 +38,10 @@ def _windows(stream: ps.Stream) -> ps.Stream:
 
 def _for_ever(stream: ps.Stream) -> ps.Stream:
     return stream.group_by("key").agg(n="count(*)", s="sum(value)")
+
+
+def _counts_of_aggregates(stream: ps.Stream) -> ps.Stream:
+    return _for_ever(stream).group_by("n").agg(keys="count(*)", mean="avg(s)")
 
 
 def _of_aggregates(stream: ps.Stream) -> ps.Stream:
@@ -56,7 +61,8 @@ class Plot:
 PLANS = (
     Plot("a window of 10 s by 1,000 keys", _windows),
     Plot("groups for ever, ten events each", _for_ever, 10),
-    Plot("an aggregate of these aggregates", _of_aggregates, 10),
+    Plot("counts and means of these aggregates", _counts_of_aggregates, 10),
+    Plot("extremes of these aggregates", _of_aggregates, 10),
 )
 
 
@@ -79,8 +85,7 @@ class Driven:
     def step(self, arrived: pa.Table, release: tuple[Pattern, ...]) -> pa.Table:
         kernel = self.keeping.kernel
         orders = Orders(release=(release,), settled=(PunctuationSet(self.schema),))
-        rows = kernel.groups.partial(arrived) if "_weight" not in arrived.column_names else arrived
-        done = kernel.step([rows], [self.held], orders)
+        done = kernel.step([self.keeping.sent(0, Rows(arrived), False)], [self.held], orders)
         dropped, marked = set(done.dropped), dict(done.marked)
         kept = [replace(h, marks=marked.get(h.name, h.marks)) for h in self.held if h.name not in dropped]
         for fresh in done.added:

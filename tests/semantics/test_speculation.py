@@ -49,6 +49,8 @@ BEHIND = (
     ".group_by('k').agg(n='count(*)', most='max(c)', all='sum(c)', kinds='count(distinct c)')",
     ".where('c > 1').group_by('c').agg(n='count(*)', last='max(k)')",
     ".agg(n='count(*)', least='min(c)')",
+    ".agg(n='count(*)', all='sum(s)', mean='avg(s)', some='sum(s) filter (where c > 1)')",
+    ".with_columns(s=\"case when c % 3 = 1 then cast('inf' as double) else s end\").group_by('c').agg(a='sum(s)')",
     ".select('c').distinct()",
     ".select('k', odd='c % 2').distinct().group_by('odd').agg(n='count(*)')",
     ".group_by('k').agg(c='sum(c)').group_by('c').agg(n='count(*)')",

@@ -33,6 +33,8 @@ class Operator:
     #: What its ids begin with, if not with the name of its class; and, if that is another, the word of the builder.
     kind: ClassVar[str] = "operator"
     word: ClassVar[str] = "operator"
+    #: Whether the same event always becomes the same, however much later it comes.
+    steady: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         cls.kind = vars(cls).get("kind", cls.__name__.lower())

@@ -13,7 +13,7 @@ from penstock.pattern.types import type_text
 from penstock.sql.arithmetic import quotient
 from penstock.sql.expression import Expression
 from penstock.sql.moments import MOMENTS
-from penstock.sql.partial import AggregateValue, ReadFunction, only_if
+from penstock.sql.partial import Added, AggregateValue, ReadFunction, only_if
 from penstock.sql.term import Term, duck
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def _count(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> A
         whole = " AND ".join(f"({p.sql}) IS NOT NULL" for p in parsed)
         counted = parsed[0].sql if len(parsed) == 1 else f"CASE WHEN {whole} THEN 1 END"
     of = ("count", "" if counted == "*" else counted)
-    column = r.add(pa.int64(), _when(f"count({counted})", keep), "CAST(sum({p}) AS BIGINT)", plain=of)
+    adds: Added = ("count", only_if(counted if of[1] else "1", keep))
+    column = r.add(pa.int64(), _when(f"count({counted})", keep), "CAST(sum({p}) AS BIGINT)", plain=of, adds=adds)
     return AggregateValue(column, pa.int64())
 
 
@@ -57,20 +58,22 @@ def _count_distinct(r: AggregateReader, arguments: list[exp.Expr], keep: str | N
 def _count_if(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> AggregateValue:
     condition = r.condition(arguments[0])
     both = condition.sql if keep is None else f"({condition.sql}) AND ({keep})"
-    column = r.add(pa.int64(), f"count(*) FILTER (WHERE {both})", "CAST(sum({p}) AS BIGINT)")
+    adds: Added = ("count", only_if("1", both))
+    column = r.add(pa.int64(), f"count(*) FILTER (WHERE {both})", "CAST(sum({p}) AS BIGINT)", adds=adds)
     return AggregateValue(column, pa.int64())
 
 
 def _add_sum(r: AggregateReader, argument: Expression, keep: str | None) -> tuple[str, pa.DataType]:
     """The column of a sum that is exact, and its type in state."""
+    kept = only_if(argument.sql, keep)
+    adds: Added = ("sum", kept)
     if pa.types.is_floating(argument.type):
-        kept = only_if(argument.sql, keep)
-        return r.add(pa.float64(), kept, "", is_float_sum=True, plain=("sum", kept)), pa.float64()
+        return r.add(pa.float64(), kept, "", is_float_sum=True, plain=adds, adds=adds), pa.float64()
     if pa.types.is_decimal(argument.type):
         wide = pa.decimal128(38, argument.type.scale)
-        return r.add(wide, _when(f"sum({argument.sql})", keep), "sum({p})"), wide
+        return r.add(wide, _when(f"sum({argument.sql})", keep), "sum({p})", adds=adds), wide
     total = f"CAST({_when(f'sum({argument.sql})', keep)} AS DECIMAL(38,0))"
-    return r.add(_WIDE, total, "sum({p})", plain=("sum", argument.sql)), _WIDE
+    return r.add(_WIDE, total, "sum({p})", plain=("sum", argument.sql), adds=adds), _WIDE
 
 
 def _sum(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> AggregateValue:
@@ -88,7 +91,9 @@ def _avg(r: AggregateReader, arguments: list[exp.Expr], keep: str | None) -> Agg
     argument = r.number("avg", arguments[0])
     column, type_ = _add_sum(r, argument, keep)
     of = ("count", argument.sql)
-    n = r.add(pa.int64(), _when(f"count({argument.sql})", keep), "CAST(sum({p}) AS BIGINT)", plain=of)
+    adds: Added = ("count", only_if(argument.sql, keep))
+    counted = _when(f"count({argument.sql})", keep)
+    n = r.add(pa.int64(), counted, "CAST(sum({p}) AS BIGINT)", plain=of, adds=adds)
     if pa.types.is_decimal(argument.type):
         # Spark's: four digits more, halves away from zero.
         result = pa.decimal128(min(38, argument.type.precision + 4), min(38, argument.type.scale + 4))

@@ -16,7 +16,7 @@ from penstock.sql.aggregate_functions import FUNCTIONS
 from penstock.sql.expression import Expression
 from penstock.sql.fallible import Fallible
 from penstock.sql.parse import written
-from penstock.sql.partial import AggregateValue, Partial, only_if
+from penstock.sql.partial import Added, AggregateValue, Partial, only_if
 
 STAND_IN = "aggregate_value_"  # Stands for an aggregate function inside the expression around it.
 
@@ -128,12 +128,13 @@ class AggregateReader:
         *,
         is_float_sum: bool = False,
         plain: tuple[str, str] | None = None,
+        adds: Added | None = None,
     ) -> str:
         """Keep a partial; `{p}` in `merge` is its column. Returns the quoted column."""
         column = f"__p{len(self.partials)}"
         # What FILTER keeps has been worked into the sum of floating numbers, but not into other functions.
         plain = plain if self.keep is None or is_float_sum else None
-        made = Partial(column, type_, partial, merge.replace("{p}", f'"{column}"'), is_float_sum, plain)
+        made = Partial(column, type_, partial, merge.replace("{p}", f'"{column}"'), is_float_sum, plain, adds)
         for known in self.partials:
             if known.renamed("") == made.renamed(""):
                 return f'"{known.column}"'

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from sqlglot import exp
 
 if TYPE_CHECKING:
     from penstock.sql.aggregate_reader import AggregateReader
+
+#: What a single event adds to a count or a sum, in SQL; null where that is nothing.
+Added = tuple[Literal["count", "sum"], str]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Partial:
     #: The same as a function (count, sum, min, max) of one SQL expression over single events, if it is one; the
     #: expression of `count(*)` is empty.
     plain: tuple[str, str] | None = None
+    #: If this is a count or a sum, so that what an event has added can be taken away again.
+    adds: Added | None = None
 
     def renamed(self, column: str) -> Partial:
         return replace(self, column=column, merge_sql=renamed_columns(self.merge_sql, {self.column: column}))

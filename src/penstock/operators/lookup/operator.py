@@ -28,6 +28,7 @@ class TableJoin(Operator):
     """
 
     kind = "lookup"
+    steady = False
 
     table: Table = field(kw_only=True)
     keys: tuple[tuple[str, str], ...] = field(kw_only=True)

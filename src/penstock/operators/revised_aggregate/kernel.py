@@ -1,8 +1,9 @@
 """Groups that tell at once what they come to, and take it back when they change.
 
 State is what is known of each group that can still change, in runs sorted by a hash of the group (`__hash`): of events
-that stay, one partial row; of rows that can be taken back, all that hold, with their weights, since a maximum that is
-taken back leaves the question what the next one is. An epoch looks up the groups that it touches by binary search and
+that stay, one partial row; of rows that can be taken back the same where all parts of it are counts and sums, from
+which they are taken away; otherwise all that hold, with their weights, since a maximum that is taken back leaves the
+question what the next one is. An epoch looks up the groups that it touches by binary search and
 leaves the rest of the state alone: what they came to before is told with weight −1, what they come to now with +1, and
 nothing of a group that comes to the same.
 
@@ -26,6 +27,7 @@ from penstock.kernels.weights import net, repeated, weighted
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, pieces_of, span_of, tidied
+from penstock.operators.revised_aggregate.weighing import WeighingKernel
 from penstock.operators.top.kernel import Complete, rows_at, stored_at
 from penstock.pattern.schema import Schema
 from penstock.plan.weight import NEVER_CAME, WEIGHT
@@ -50,6 +52,10 @@ class RevisingKernel(GroupKernel):
     @abstractmethod
     def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
         """The results of the groups of which this is known."""
+
+    def holding(self, rows: pa.Table) -> pa.Table:
+        """What is known of those groups that there still are."""
+        return rows
 
     def see_off(self, rows: pa.Table, chosen: Mask) -> None:
         """Take note of what is known of groups that are complete, before it goes."""
@@ -83,7 +89,7 @@ class RevisingKernel(GroupKernel):
         """What changes for the groups that arrived, and what is now known of them; what was known is marked dead."""
         arrived = self.together([arrived])
         before = pa.concat_tables([self.stored.empty_table(), *self._taken(arrived, pieces)])
-        now = self.together([before, arrived]) if before.num_rows else arrived
+        now = self.holding(self.together([before, arrived]) if before.num_rows else arrived)
         # A group that has no answer was not told, so it is not taken back; it is noted when that begins.
         silent, noisy = self.groups.noting(), self.groups.noting()
         told, tells = self.answers(silent, before), self.answers(noisy, now)
@@ -165,6 +171,17 @@ class GrowingKernel(RevisingKernel):
 
     def answers(self, groups: AggregateKernel, rows: pa.Table) -> pa.Table:
         return groups.finalize(rows)
+
+
+class AddingKernel(GrowingKernel):
+    """Of rows that can be taken back, which leave nothing. One partial row for each group."""
+
+    def __init__(self, groups: WeighingKernel, spread: tuple[str, ...]) -> None:
+        super().__init__(groups, spread)
+        self.weighing = groups
+
+    def holding(self, rows: pa.Table) -> pa.Table:
+        return self.weighing.holding(rows)
 
 
 class ChangingKernel(RevisingKernel):

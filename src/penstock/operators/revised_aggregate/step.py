@@ -11,8 +11,9 @@ from penstock.kernels.weights import net
 from penstock.operators.aggregate.folding import grouping_kernel
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.aggregate.step import GroupKeeping
-from penstock.operators.revised_aggregate.kernel import ChangingKernel, GrowingKernel
+from penstock.operators.revised_aggregate.kernel import AddingKernel, ChangingKernel, GrowingKernel
 from penstock.operators.revised_aggregate.operator import RevisedAggregate
+from penstock.operators.revised_aggregate.weighing import WeighingKernel
 from penstock.plan.weight import without_weight
 from penstock.sql.fallible import Fallible
 
@@ -42,5 +43,8 @@ def step_of(operator: RevisedAggregate, node_id: str) -> Keeping:
         groups = grouping_kernel(operator, node_id, AggregateKernel)
         return GroupKeeping(GrowingKernel(groups, groups.keys or groups.grouping))
     (below,) = operator.inputs
+    if operator.by_parts:
+        adding = WeighingKernel(below.schema, operator.keys, operator.aggregations, node_id)
+        return GroupKeeping(AddingKernel(adding, operator.without_label or operator.keys))
     groups = AggregateKernel(without_weight(below.schema), operator.keys, operator.aggregations, operator_id=node_id)
     return ChangesKeeping(ChangingKernel(groups, operator.without_label or operator.keys), [below.schema])
