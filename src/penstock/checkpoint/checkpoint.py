@@ -112,6 +112,8 @@ class Manifest:
     control: int = 0
     feedback: dict[str, Any] = field(default_factory=dict)
     uses: Uses = field(default_factory=dict)
+    #: What the run has measured of itself.
+    measured: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         body = dict(vars(self))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+from penstock.statistics.measured import RunStatistics
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class Progress:
     path: str = "job"
     """Who did the work: "resident", the tasks that stay, or "job", Spark jobs of its own."""
 
+    measured: RunStatistics = field(default_factory=RunStatistics, repr=False)
+    """What the run has measured of itself so far: rows, selectivities and costs by operator, backlogs by source."""
+
     @property
     def rows_per_second(self) -> float:
         return self.rows_in / self.seconds if self.seconds > 0 else 0.0
@@ -65,4 +71,5 @@ class Progress:
 
     def to_json(self) -> dict[str, Any]:
         ratios = {"rows_per_second": self.rows_per_second, "retraction_ratio": self.retraction_ratio}
-        return {**asdict(self), **ratios}
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "measured"}
+        return {**deepcopy(told), **ratios, "statistics": self.measured.summary()}

@@ -130,6 +130,7 @@ class Run(Talking):
                 listener=self._progress,
             )
             self.driver.hurried = trigger.kind != "once"
+            self.driver.every = trigger.seconds
             self.driver.recover()
             #: Where an earlier run has left off; its epoch is 0 if there was none.
             self.resumed = self.driver.manifest

@@ -33,6 +33,7 @@ from penstock.pattern.schema import Schema
 from penstock.plan.consistency import Consistency
 from penstock.plan.place import Place
 from penstock.plan.plan import Exit
+from penstock.statistics.measured import RunStatistics
 
 #: A run deletes old records while somebody reads: so often is it tried again.
 _ATTEMPTS = 5
@@ -196,6 +197,7 @@ class Consumer:
             tuple(Trail.from_json(body.get("trail", ()))),
             tuple(WaitingMessage(name, said["text"], said.get("node") or whole) for name, said in log.requests()),
             {} if done is None else done.totals.get("saved", {}),
+            RunStatistics() if done is None else RunStatistics.from_json(done.measured),
             Consistency.parse(dial["at"]) if (dial := body.get("dial")) else read_contract(self._storage).consistency,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from penstock.feedback.receipt import Guard
 from penstock.feedback.trail import Stop
 from penstock.plan.consistency import Consistency
+from penstock.statistics.measured import RunStatistics
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Talk:
     waiting: tuple[WaitingMessage, ...] = ()
     saved: Mapping[str, int] = field(default_factory=dict)
     """What has been spared so far, such as `source:traffic never read` or `join-1 purged`."""
+
+    measured: RunStatistics = field(default_factory=RunStatistics, repr=False)
+    """What the run has measured of itself."""
 
     consistency: Consistency = field(default=Consistency.strong())
     """Where the dial stands, or where it was told to."""

@@ -11,17 +11,19 @@ from typing import Any
 
 from penstock.analysis.explain import boxes
 from penstock.engine.terminal import say
-from penstock.errors import UserError
+from penstock.errors import UserError, counted
 from penstock.feedback.consumer import Consumer
 from penstock.feedback.receipt import Guard
 from penstock.feedback.talk import Talk
 from penstock.feedback.trail import CLIENT, Stop
 from penstock.plan.drawing import Box, draw
+from penstock.plan.place import Place
 from penstock.plan.refit import refitted
 from penstock.portal.feedback import account, deed, headline
 from penstock.portal.savings import Savings
 from penstock.portal.script import Script, load
 from penstock.portal.watch import say_json
+from penstock.statistics.measured import RunStatistics
 
 #: Messages shown at one operator: of somebody outside, and of each operator.
 OUTSIDE, EACH = 4, 1
@@ -42,7 +44,9 @@ def explain_run(consumer: Consumer, script: Script | None = None, *, plain: bool
     """The tree, consumers above their inputs, with a line for what was heard, what holds and what it saved."""
     talk = consumer.talk()
     found = _described(consumer) if script is None else _of_query(consumer, script, plain)
-    noted = {i: replace(box, lines=(*box.lines, *notes(talk, i))) for i, box in found.items()}
+    noted = {
+        i: replace(box, lines=(*box.lines, *figures(talk.measured, i), *notes(talk, i))) for i, box in found.items()
+    }
     waiting = [f"waits to be taken up: {w.feedback} for {w.to}" for w in talk.waiting]
     return "\n".join([headline(consumer, talk), *waiting, draw(noted)])
 
@@ -87,6 +91,20 @@ def notes(talk: Talk, operator: str) -> Iterator[str]:
         yield f"saved: {saved.detail()}"
 
 
+def figures(measured: RunStatistics, operator: str) -> Iterator[str]:
+    """What was measured of an operator and of the way to it: rows in and out, selectivity, CPU time per row."""
+    for name in sorted(n for n in measured.operators if n == operator or n.startswith(f"{operator}#")):
+        passed = measured.operators[name]
+        where = "" if name == operator else f" on the way to input {Place(name).port}"
+        share = "" if passed.selectivity is None else f" ({passed.selectivity:.3g} per row)"
+        cost = measured.cost(name)
+        spent = f", {cost * 1e6:.3g} µs of CPU per row" if cost else ""
+        yield f"measured{where}: {counted(passed.total_in, 'row')} in, {passed.total_out:,} out{share}{spent}"
+    if operator in measured.backlog:
+        rate = measured.rates.get(operator, 0.0)
+        yield f"brings {rate:,.0f} rows a second; waiting to be read: {measured.backlog[operator]}"
+
+
 def _issued(talk: Talk, operator: str) -> list[tuple[str, int]]:
     """The last messages of an operator, and when each was taken up."""
     return list(dict.fromkeys((s.said, s.epoch) for s in talk.trail if s.by == operator))
@@ -121,6 +139,7 @@ def explain_json(consumer: Consumer) -> dict[str, Any]:
     """The same for machines: by operator what was issued, heard and saved there."""
     talk = consumer.talk()
     whole = account(consumer, talk)
+    measured = talk.measured.summary()
     operators = {}
     for i in consumer.operators:
         described = consumer.description[i]
@@ -134,6 +153,7 @@ def explain_json(consumer: Consumer) -> dict[str, Any]:
             "guards": [g for g, of in zip(whole["guards"], talk.guards, strict=True) if of.operator == i],
             "wishes": [w for w, of in zip(whole["wishes"], talk.wishes, strict=True) if of.operator == i],
             "saved": {**asdict(saved), "rows": saved.rows},
+            "measured": {n: m for n, m in measured["operators"].items() if n == i or n.startswith(f"{i}#")},
         }
     rest = {k: v for k, v in whole.items() if k not in ("guards", "wishes")}
-    return {**rest, "operators": operators}
+    return {**rest, "operators": operators, "measured": {k: v for k, v in measured.items() if k != "operators"}}

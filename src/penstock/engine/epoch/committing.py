@@ -11,6 +11,7 @@ from penstock.checkpoint.fault import reach
 from penstock.checkpoint.runs import apply, run_names
 from penstock.checkpoint.use import used
 from penstock.engine.epoch.begun import Begun
+from penstock.engine.epoch.measuring import measured
 from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.letter import UNREADABLE
 from penstock.engine.source.split import Split
@@ -46,6 +47,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         driver.deltas = {i: [] for i in driver.sources}
         snapshot = epoch
     saved = added(driver.feedback.logged(r.saved) for r in reports)
+    driver.statistics = measured(driver, begun, reports)
     manifest = Manifest(
         epoch=epoch,
         units=units,
@@ -63,6 +65,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         control=begun.plan.control,
         feedback=driver.feedback.to_json(begun.plan.control),
         uses=used(driver.manifest.uses, [r.uses for r in reports], epoch, units),
+        measured=driver.statistics.to_json(),
     )
     driver.backstage.clear()
     driver.checkpoint.write_commit(manifest)
@@ -97,6 +100,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
                 speculation=speculation(driver.plan, manifest, begun.plan.setting),
                 final_up_to={name: final.up_to for name, final in driver.final.items()},
                 path="job" if begun.residents is None else "resident",
+                measured=driver.statistics,
             )
         )
 

@@ -58,6 +58,8 @@ from penstock.operators.lookup.operator import tables_of
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.plan.plan import Plan
+from penstock.statistics.figures import Backlog
+from penstock.statistics.measured import RunStatistics
 
 if TYPE_CHECKING:  # Building a query should not wait for PySpark's imports.
     from pyspark.sql import SparkSession
@@ -111,11 +113,17 @@ class Driver:
         self.tables = tables_of([n.operator for n in plan])
         self.unread = Unread(checkpoint.storage, bounded, checkpoint.warnings)
         self.clock = Clock(self.sources)
+        #: Seconds between epochs, as the trigger has it; when the last one began, by its plan; when backlogs were seen.
+        self.every = 0.0
+        self.began: float | None = None
+        self.looked = 0.0
+        self.backlog: dict[str, Backlog] = {}
         self._fresh()
 
     def _fresh(self) -> None:
         """Know nothing: what `recover` starts from."""
         self.manifest = Manifest(epoch=0)
+        self.statistics = RunStatistics()
         self.readers: dict[str, SourceReader] = {
             i: open_reader(s, self.inboxes.get(i), lenient=self.settings.changed_files == "ignore")
             for i, s in self.sources.items()

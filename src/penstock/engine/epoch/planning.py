@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.checkpoint import EpochPlan
+from penstock.engine.epoch.measuring import look_at_backlogs
 from penstock.engine.inverted_tables import read_after_all
 from penstock.engine.unread import check_unread
 from penstock.plan.place import Place
@@ -41,6 +42,7 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
     if driver.bounded:
         over = driver.manifest.ended
         ends = [i for i, r in driver.readers.items() if i not in over and _says_when_over(driver, i) and r.exhausted]
+    look_at_backlogs(driver)
     driver.checkpoint.warnings.extend(driver.unread.hear(driver.readers))
     if not splits and not ends and not driver.propagation.pending:
         # What a consumer says is worth an epoch of its own. But who says something after every epoch would keep a

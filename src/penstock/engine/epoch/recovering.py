@@ -15,6 +15,7 @@ from penstock.engine.source.frontier import PromiseState
 from penstock.engine.source.sameness import changed_file
 from penstock.engine.source.split import Split
 from penstock.errors import CheckpointError
+from penstock.statistics.measured import RunStatistics
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
@@ -34,6 +35,7 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
     found = None if newest is None else usable(driver.checkpoint, driver.targets, newest, damaged)
     if found is not None and found.epoch:
         driver.manifest = found
+        driver.statistics = RunStatistics.from_json(found.measured)
         snapshot = driver.checkpoint.snapshot(found.snapshot)
         driver.deltas = {i: list(found.deltas.get(i, [])) for i in driver.sources}
         for node_id, reader in driver.readers.items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from penstock.engine.source.backlog import backlog_of
 from penstock.engine.source.folder import Folder, FoundFile, Listed
 from penstock.engine.source.formats.footer import Footer
 from penstock.engine.source.formats.splits import (
@@ -34,6 +35,7 @@ from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.plan.arrival import in_any_order
 from penstock.plan.promise import Disorder, Files, WhenAll
+from penstock.statistics.figures import Backlog
 
 # Below this size a run of lines is not worth a task of its own.
 _SMALLEST_TEXT = 1 << 20
@@ -209,9 +211,12 @@ class FilesReader:
         self._only = frozenset(c.name for c in self._folder.listing().files)
         self._unread = self._only - self._done.keys()
 
+    def backlog(self) -> Backlog:
+        """What was there when it last planned, and was not planned."""
+        return backlog_of([f for f in self._rest.known if f.name not in self._done], self._taken, self._footers)
+
     def _begun_json(self, names: Iterable[str]) -> list[list[Any]]:
-        found = ((n, self._begun[n]) for n in sorted(names))
-        return [[n, [list(stretch) for stretch in b.taken], *b.look.to_json()] for n, b in found]
+        return [[n, [list(s) for s in self._begun[n].taken], *self._begun[n].look.to_json()] for n in sorted(names)]
 
     def _taken(self, name: str) -> tuple[Stretch, ...]:
         return self._begun[name].taken if name in self._begun else ()
@@ -348,10 +353,8 @@ class FilesReader:
         if self.files.format == "csv" and self._options.get("multiline", False):
             return text_units(file, start, None), shape.bytes_per_row
         step = max(_SMALLEST_TEXT, -(-(file.size - start) // budget.parallelism))
-        if budget.rows is not None:
-            step = min(step, int(budget.rows * shape.bytes_per_row))
-        if budget.bytes is not None:
-            step = min(step, budget.bytes)
+        limits = (budget.bytes, None if budget.rows is None else int(budget.rows * shape.bytes_per_row))
+        step = min([step, *(limit for limit in limits if limit is not None)])
         return text_units(file, start, max(1, step)), shape.bytes_per_row
 
     def _spares(self, footer: Footer, guard: tuple[Pattern, ...]) -> Callable[[int], bool]:

@@ -15,6 +15,7 @@ from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.plan.plan import Node
 from penstock.plan.promise import Files, Generated
+from penstock.statistics.figures import Backlog
 
 
 def source_of(node: Node) -> Source:
@@ -59,6 +60,9 @@ class SourceReader(Protocol):
     def position(self) -> dict[str, Any]: ...
     def snapshot(self) -> dict[str, Any]: ...
     def fix(self) -> None: ...
+    def backlog(self) -> Backlog:
+        """What was there when it last planned, and was not planned."""
+
     def restore(self, snapshot: Mapping[str, Any] | None, deltas: Sequence[Mapping[str, Any]]) -> None: ...
 
 

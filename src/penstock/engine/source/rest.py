@@ -28,6 +28,11 @@ class Rest:
     def forget(self) -> None:
         self._listing = None
 
+    @property
+    def known(self) -> Sequence[FoundFile]:
+        """Those that were to be read when last somebody asked; some may be done by now."""
+        return self._files
+
     def left(self, done: Container[str]) -> Iterator[FoundFile] | None:
         """Those that are not done; None if the folder has to be listed."""
         if self._listing is None or not self._listing.holds():

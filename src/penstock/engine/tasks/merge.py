@@ -87,20 +87,23 @@ def _merge_bucket(
         pipeline = job.pipeline()
         fail_if_asked(job, "merge")
         reached: dict[str, list[pa.Table]] = {}
-        watch = Watch(on_error=job.on_error)
+        watch, account = Watch(on_error=job.on_error), report.account
         for keeper in pipeline.keepers_at(level):
             step = pipeline.keeping(keeper.id)
+            cpu, steps = account.now(), account.spent
             fresh = [_arrived(step, arrived.pop((bucket, edge), ())) for edge in keeper.edges]
 
             def emit(rows: pa.Table, at: str = keeper.id) -> None:
                 report.count(report.counts, at, rows.num_rows)
-                for target, tables in pipeline.flow(at, rows, report.saved, watch).items():
+                for target, tables in pipeline.flow(at, rows, report.saved, watch, account=account).items():
                     reached.setdefault(target, []).extend(tables)
                 let_go(job, pipeline, reached, report)
 
             rows = step_bucket(job, merging, keeper, bucket, fresh, report, watch, emit)
             if rows is not None:
                 emit(rows)
+            came = sum(f.num_rows for f in fresh if f is not None)
+            account.took(keeper.id, came, report.counts.get(keeper.id, 0), cpu + account.spent - steps)
         note(job, watch, (), report)
         out = send(job, pipeline, reached, report, (level, bucket))
     except PenstockError as error:

@@ -21,6 +21,7 @@ import cloudpickle
 import pyarrow as pa
 
 from penstock.engine.source.pruning.guard import apply_guard
+from penstock.engine.tasks.account import Account
 from penstock.engine.tasks.origin import Origin, with_origin
 from penstock.engine.tasks.watch import FILE, Watch
 from penstock.errors import FailingError
@@ -28,6 +29,7 @@ from penstock.kernels.duck import to_the_letter
 from penstock.kernels.failing import sound
 from penstock.kernels.stateful import Stateful, Word
 from penstock.kernels.step import (
+    EVERYTHING,
     Asked,
     Keeping,
     Leaving,
@@ -56,6 +58,7 @@ class AtRest(dict[str, list[pa.Table]]):
     def __init__(self, saved: dict[str, int], watch: Watch, careful: bool = False) -> None:
         super().__init__()
         self.saved, self.watch = saved, watch
+        self.account = Account()
         #: Whether an expression has failed: then operators are run one by one, without the events on which theirs do.
         self.careful = careful
 
@@ -152,11 +155,12 @@ class Pipeline:
         saved: dict[str, int] | None = None,
         watch: Watch | None = None,
         origins: Sequence[Origin] = (),
+        account: Account | None = None,
     ) -> dict[str, list[pa.Table]]:
         """Push rows that leave `entry` to where they come to rest: operators with state, and sinks.
 
-        What guards have dropped on the way is added to `saved`, what operators note of events to `watch`. `origins` say
-        where the rows come from.
+        What guards have dropped on the way is added to `saved`, what operators note of events to `watch`, what they did
+        to `account`. `origins` say where the rows come from.
         """
         out = AtRest({} if saved is None else saved, watch or Watch())
         if not table.num_rows:
@@ -175,6 +179,8 @@ class Pipeline:
             table = with_origin(table, origins)
             with to_the_letter():
                 self._push(self.nodes[entry], Rows(table, self.tables), out)
+        if account is not None:
+            account.add(out.account)
         return dict(out)
 
     def _push(self, node: Node, rows: Rows, out: AtRest, consumers: tuple[Node, ...] | None = None) -> None:
@@ -183,7 +189,7 @@ class Pipeline:
         if node.inputs and node.id not in self.keepers:
             rows = self._guard(Place(node.id), rows, out)
         if len(consumers) > 1:
-            rows = rows.computed()  # Shared by several consumers: computed once.
+            rows = self._computed(node.id, rows, out)  # Shared by several consumers: computed once.
         for consumer in consumers:
             for port, name in enumerate(consumer.inputs):
                 if name == node.id:
@@ -207,14 +213,19 @@ class Pipeline:
         elif isinstance(step, TableStep):
             table = rows.table()
             table = table if step.takes is None else conform(table, step.takes)
-            if table.num_rows:
+            if came := table.num_rows:
+                began = out.account.now()
                 table = step.run(table, out.watch.beside(node.id, self.told.get(node.id, _NOTHING).said))
+                out.account.took(node.id, came, table.num_rows, began)
             if table.num_rows:
                 self._push(node, Rows(table, self.tables), out)
         elif isinstance(step, Passing):
             self._push(node, rows, out)
         elif isinstance(step, Leaving):
-            out.rest(node.id, conform(rows.table(), step.schema))
+            began = out.account.now()
+            results = conform(rows.table(), step.schema)
+            out.account.took(Place.at(node.id, port), rows.base.num_rows, results.num_rows, began)
+            out.rest(node.id, results)
         else:
             raise AssertionError(f"{node.id} has an input and {step}")
 
@@ -235,7 +246,9 @@ class Pipeline:
 
     def _rest(self, node: Node, step: Keeping, port: int, rows: Rows, out: AtRest) -> None:
         """What is sent of rows, on its way to an operator with state."""
+        began = out.account.now()
         sent = step.sent(port, rows, out.careful)
+        out.account.took(Place.at(node.id, port), rows.base.num_rows, sent.num_rows, began)
         if step.groups and (groups := Place.of_groups(node.id)) in self.guards:
             sent = self._guarded(groups, sent, out)
         out.rest(Place.stored(node.id, port, len(node.inputs)), sent)
@@ -247,6 +260,15 @@ class Pipeline:
         kept, failed = sound(rows.table(), tried)
         out.watch.failed(node_id, below.operator.schema.select(self.computed[below.id]), failed)
         return Rows(kept, self.tables)
+
+    def _computed(self, node_id: str, rows: Rows, out: AtRest) -> Rows:
+        """The rows of a statement, computed; what that costs is due to the operator where it ends."""
+        if rows.sql == EVERYTHING:
+            return rows
+        began = out.account.now()
+        found = rows.computed()
+        out.account.took(node_id, rows.base.num_rows, found.base.num_rows, began)
+        return found
 
     def _guarded(self, place: Place, table: pa.Table, out: AtRest) -> pa.Table:
         kept, dropped = apply_guard(table, self.guards[place])

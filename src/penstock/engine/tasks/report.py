@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.checkpoint.checkpoint import Output
 from penstock.checkpoint.runs import Change, UnitKey
+from penstock.engine.tasks.account import Account
 from penstock.errors import PenstockError
 from penstock.plan.orders import Answer
 
@@ -37,6 +38,8 @@ class TaskReport:
     uses: dict[UnitKey, int] = field(default_factory=dict)
     #: By operator, feedback for its inputs: (input, feedback as JSON).
     issued: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
+    #: Rows in and out of operators, and CPU seconds.
+    account: Account = field(default_factory=Account)
     error: PenstockError | None = None
 
     def count(self, what: dict[str, int], name: str, more: int) -> None:

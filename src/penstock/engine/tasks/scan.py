@@ -48,11 +48,16 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
         watch = Watch(on_error=job.on_error)
         for record in work:
             assignment = json.loads(record)
+            source, cpu, steps = assignment["source"], report.account.now(), report.account.spent
+            before = report.rows
             for table, origins in _events(job, pipeline, assignment, report, letters):
                 report.rows += table.num_rows
-                found = pipeline.flow(assignment["source"], table, report.saved, watch, origins)
+                found = pipeline.flow(source, table, report.saved, watch, origins, report.account)
                 for target, tables in found.items():
                     reached.setdefault(target, []).extend(tables)
+            # What is not due to operators is reading and judging.
+            rows = report.rows - before
+            report.account.took(source, rows, rows, cpu + report.account.spent - steps)
         note(job, watch, letters, report)
         parcels = send(job, pipeline, reached, report, (index,))
         settle(job, [report])

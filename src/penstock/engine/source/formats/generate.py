@@ -38,6 +38,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import at_most, less
 from penstock.pattern.schema import Schema
 from penstock.plan.promise import Bounds, Disorder, Domain, Generated
+from penstock.statistics.figures import Backlog
 
 KINDS = ("time", "serial", "key", "uniform", "normal", "category", "chance", "trip")
 PUNCTUATED = ("time", "serial", "trip")
@@ -243,6 +244,19 @@ class GeneratedReader:
             due = self._given_before + int((now - self._began) * self.reader.rate)
             limit = min(limit, max(0, due - given))
         return given + limit
+
+    def backlog(self) -> Backlog:
+        """Rows that are due and were not given: without an end, as time passes."""
+        given, rate = sum(self._next), self.reader.rate
+        if self.reader.rows is not None:
+            waiting = max(0, self.reader.rows - given)
+        elif rate is None or self._began is None:
+            waiting = 0
+        else:
+            due = self._given_before + int((time.monotonic() - self._began) * rate)
+            waiting = max(0, due - given)
+        late = waiting / rate if rate and self.reader.rows is None else 0.0
+        return Backlog(waiting, waiting * 8 * len(self.source.schema), late)
 
     def plan(
         self,
