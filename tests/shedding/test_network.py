@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from networks import random_network
 
 from penstock.errors import UserError
 from penstock.plan.place import Place
@@ -45,18 +46,6 @@ def test_a_chain_is_the_sum_of_products() -> None:
     network = Network((Station("in"), *chain("in", steps)), (Terminus("c", "c"),))
     assert network.coefficients[Place.at("a", 0)] == 3 + 0.5 * 8 + 0.5 * 0.25 * 16
     assert network.out["c"] == (Place("c"),)
-
-
-def random_network(rng: random.Random) -> Network:
-    """Stations that read one or two of those before them; every station that nobody reads is an output."""
-    stations = [Station(f"in{i}", reading=rng.random()) for i in range(rng.randint(1, 3))]
-    for n in range(rng.randint(1, 8)):
-        below = [rng.choice(stations).id for _ in range(rng.randint(1, 2))]
-        stations.append(Station(f"s{n}", tuple(Intake(b, rng.random() * 9, rng.random()) for b in below)))
-    read = {i.of for s in stations for i in s.intakes}
-    ends = [s.id for s in stations if s.id not in read]
-    named = (Terminus(f"o{i}", e) if rng.random() < 0.5 else Terminus(e, e) for i, e in enumerate(ends))
-    return Network(tuple(stations), tuple(named))
 
 
 @pytest.mark.parametrize("seed", range(60))

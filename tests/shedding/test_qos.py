@@ -112,4 +112,4 @@ def test_the_concave_graph_is_the_least_above(points: list[tuple[int, float]]) -
 def test_values_and_what_they_are_worth() -> None:
     graph = ValueGraph.of({"x": [((0, 50), 0.2), ((51, 100), 1), ((200, 300), (0, 1))]})
     assert [graph.at(v) for v in (0, 50, 50.5, 51, 250, 1_000)] == [0.2, 0.2, 1.0, 1, 0.5, 1.0]
-    assert [round(c.utility, 2) for c in graph.chunks(25)] == [0.2, 1, 0.12, 0.38, 0.62, 0.88]
+    assert [round(c.utility, 2) for p in graph.pieces for c in p.chunks(4)] == [0.2, 1, 0.12, 0.38, 0.62, 0.88]

@@ -52,6 +52,10 @@ class Graph:
             kept.append(point)
         return Graph(tuple(kept))
 
+    def rounded(self, digits: int) -> Graph:
+        """The same to so many digits, to be shown."""
+        return Graph(tuple((round(x, digits), round(u, digits)) for x, u in self.points))
+
     def __str__(self) -> str:
         return f"[{', '.join(f'({plain(x)}, {plain(u)})' for x, u in self.points)}]"
 

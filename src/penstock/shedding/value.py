@@ -58,13 +58,12 @@ class Worth:
         share = (value - self.span.low) / (self.span.high - self.span.low)
         return float(self.utility + share * (self.until - self.utility))
 
-    def chunks(self, size: float) -> Iterator[Worth]:
-        """Pieces no longer than `size`, each of them worth its mean; itself, if all of it is worth the same."""
+    def chunks(self, count: int) -> Iterator[Worth]:
+        """So many pieces, each of them worth its mean; itself, if all of it is worth the same."""
         if self.utility == self.until:
             yield self
             return
         low, high = self.span.low, self.span.high
-        count = max(1, round((high - low) / size))
         ends = [low + (high - low) * i / count for i in range(count)] + [high]
         for start, stop in pairwise(ends):
             mean = (self.at(start) + self.at(stop)) / 2
@@ -111,10 +110,6 @@ class ValueGraph:
     def at(self, value: Any) -> float:
         """The utility of a row with this value."""
         return next((piece.at(value) for piece in self.pieces if value in piece.span), 1.0)
-
-    def chunks(self, size: float) -> tuple[Worth, ...]:
-        """All pieces, with those that are not worth the same all along cut into short ones that are."""
-        return tuple(chunk for piece in self.pieces for chunk in piece.chunks(size))
 
     def _check_apart(self, what: str) -> None:
         numbers = sorted(
