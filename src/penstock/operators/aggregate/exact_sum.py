@@ -101,7 +101,7 @@ def packed(partials: pa.Table, name: str) -> pa.Table:
     whole = high_bits.view(np.int64)
     units, up = _carried(low_bits)
     total = whole + low_top * 16 + up
-    sums, lows, third = _as_doubles(total, units)
+    sums, lows, third = as_doubles(total, units)
     fits = (high_top == whole >> 63) & (np.abs(whole) < 2**61) & (np.abs(low_top) < 2**56)
     listed = np.asarray(pc.fill_null(pc.list_value_length(rest), 0)) > 0
     missing = np.asarray(high.is_null()) & ~listed
@@ -154,7 +154,7 @@ def summed(
         carry = (tops + 2**29) >> 30
         total = np.add.reduceat(high.astype(np.int64), at) + carry
         units = ((tops - (carry << 30)) << 30) + (bits & (2**30 - 1))
-        sums[several], lows[several], third = _as_doubles(total, units)
+        sums[several], lows[several], third = as_doubles(total, units)
         odd = ~fits | (below != 0)
         if odd.any() or third.any():
             groups = np.flatnonzero(several)
@@ -259,29 +259,29 @@ def _carried(bits: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.N
     return remainder - (up.astype(np.int64) << 60), (bits >> np.uint64(60)).astype(np.int64) + up
 
 
-def _as_doubles(
-    high: npt.NDArray[np.int64], low: npt.NDArray[np.int64]
+def as_doubles(
+    high: npt.NDArray[np.int64], low: npt.NDArray[np.int64], units: tuple[float, float] = (2.0**-12, 2.0**-72)
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Bins as three doubles with the same exact sum. Where the third is 0, the first is the nearest to it.
 
-    Each part is a double exactly, and `_two_sum` loses nothing.
+    Each part is a double exactly, and `two_sum` loses nothing.
     """
     upper, fine = (high >> 30) << 30, (low >> 30) << 30
-    parts = [units.astype(np.float64) for units in (upper, high - upper, fine, low - fine)]
-    first, second = _two_sum(parts[0] * 2.0**-12, parts[1] * 2.0**-12)
-    third, fourth = _two_sum(parts[2] * 2.0**-72, parts[3] * 2.0**-72)
-    middle, lower = _two_sum(second, third)
-    lower, least = _two_sum(lower, fourth)
-    middle, lower = _two_sum(middle, lower)
-    nearest, middle = _two_sum(first, middle)
-    middle, lower = _two_sum(middle, lower)
-    nearest, middle = _two_sum(nearest, middle)
-    middle, lower = _two_sum(middle, lower)
+    parts = [bits.astype(np.float64) for bits in (upper, high - upper, fine, low - fine)]
+    first, second = two_sum(parts[0] * units[0], parts[1] * units[0])
+    third, fourth = two_sum(parts[2] * units[1], parts[3] * units[1])
+    middle, lower = two_sum(second, third)
+    lower, least = two_sum(lower, fourth)
+    middle, lower = two_sum(middle, lower)
+    nearest, middle = two_sum(first, middle)
+    middle, lower = two_sum(middle, lower)
+    nearest, middle = two_sum(nearest, middle)
+    middle, lower = two_sum(middle, lower)
     # `least` is what 160 bits do not hold: never anything of whole numbers as small as these.
     return nearest, middle, lower + least
 
 
-def _two_sum(
+def two_sum(
     a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """The nearest double to each sum, and the error of that."""

@@ -22,6 +22,7 @@ from penstock.kernels.failing import Failed, sound
 from penstock.kernels.step import Rows
 from penstock.kernels.ticks import column_ticks
 from penstock.operators.aggregate import exact_sum
+from penstock.operators.aggregate.listing import NUMBER, listed
 from penstock.operators.aggregate.sorting import Sorting
 from penstock.operators.aggregate.too_large import culprit, too_large
 from penstock.operators.window import kernel as bucket
@@ -69,6 +70,8 @@ class AggregateKernel:
         self.failed: list[Failed] | None = None
         #: How many groups the last events made, for each event. It decides how they are grouped, not what comes out.
         self.reduction: float | None = None
+        #: Whether windows and keys of the last events were so near to each other that a table of cells did.
+        self.near = True
 
     def noting(self) -> Self:
         """The same kernel; groups without an answer (a sum too large for its type) are noted in `failed`."""
@@ -144,54 +147,51 @@ class AggregateKernel:
         return self.grouped(Rows(events))
 
     def grouped(self, rows: Rows) -> pa.Table:
-        """Partial rows of events that need not have been computed yet, one per group.
-
-        Sorted where that can be done, pays and fits into memory; DuckDB keeps to its limit by itself.
-        """
-        listed = self.sorting.of(self._listed(rows)) if self.sorting is not None and self._sorts(rows) else None
-        if listed is not None:
-            partials = self._windows_of(listed)
-        else:
+        """Partial rows of events that need not have been computed yet, one per group."""
+        partials = self._without_hashing(rows)
+        if partials is None:
             partials = self.partial_table(rows.under(self.partial_sql(rows.sql)).table())
         if rows.base.num_rows >= _SAMPLE:
             self.reduction = partials.num_rows / rows.base.num_rows
         return partials
 
-    def _sorts(self, rows: Rows) -> bool:
-        """Whether to group by sorting: it pays unless groups are few, as the last rows show, or else a sample."""
+    def _without_hashing(self, rows: Rows) -> pa.Table | None:
+        """Partial rows by a table of cells or by sorting, where that can be done, pays and fits into memory.
+
+        DuckDB keeps to its limit by itself.
+        """
         many = rows.base.num_rows
-        if many < _SAMPLE or self.sorting is None:
-            return True
-        if self.reduction is None:
-            sample = self.sorting.of(self._listed(Rows(rows.base.slice(0, _SAMPLE), rows.tables, rows.sql)))
+        few = many < _SAMPLE
+        if self.sorting is None or not (few or many * _SORTING_TAKES < memory_limit()):
+            return None
+        groups, asked = None, (self.window, self.keys, self.parts.partials)
+        if self.near or few:
+            groups = self.sorting.of(listed(rows, *asked), sort=few)
+            self.near = groups is not None if not few else self.near
+        if groups is None and not few and self._sorts(rows):
+            groups = self.sorting.of(listed(rows, *asked))
+        return None if groups is None else self._windows_of(groups)
+
+    def _sorts(self, rows: Rows) -> bool:
+        """Whether sorting pays: unless groups are few, as the last rows show, or else a sample."""
+        if self.reduction is None and self.sorting is not None:
+            some = Rows(rows.base.slice(0, _SAMPLE), rows.tables, rows.sql)
+            sample = self.sorting.of(listed(some, self.window, self.keys, self.parts.partials))
             self.reduction = 1.0 if sample is None else sample.num_rows / _SAMPLE
-        return self.reduction > _FEW_GROUPS and many * _SORTING_TAKES < memory_limit()
+        return self.reduction is not None and self.reduction > _FEW_GROUPS
 
     @cached_property
     def sorting(self) -> Sorting | None:
         """How to group by sorting, if that can be done."""
         if not (self.window is None or isinstance(self.window, TimeWindow)):
             return None
-        keys = self._group_fields if self.window is None else [("__number", pa.int64()), *self._group_fields[1:]]
+        keys = self._group_fields if self.window is None else [(NUMBER, pa.int64()), *self._group_fields[1:]]
         return Sorting.over(keys, self.parts.partials)
 
     @cached_property
     def merge_sorting(self) -> Sorting | None:
         """How to merge by sorting, if that can be done."""
         return Sorting.over(self._group_fields, self.parts.partials)
-
-    def _listed(self, events: Rows) -> pa.Table:
-        """The number of the window or pane of each event, its keys, and what is aggregated of it."""
-        assert self.sorting is not None
-        rows, window, numbers = events.sql, self.window, []
-        if isinstance(window, TimeWindow):
-            tick = bucket.tick_sql(window)
-            if window.size < window.slide:
-                rows = f"SELECT * FROM ({rows}) WHERE {bucket.member_sql(window, tick)}"
-            number = bucket.number_sql if window.size <= window.slide else bucket.pane_sql
-            numbers = [f"{number(window, tick)} AS __number"]
-        columns = ", ".join([*numbers, *(quote(k) for k in self.keys), *self.sorting.arguments])
-        return events.under(f"SELECT {columns} FROM ({rows})").table()
 
     def _windows_of(self, groups: pa.Table) -> pa.Table:
         """Groups by the number of their window or pane, sorted by that, as partial rows."""

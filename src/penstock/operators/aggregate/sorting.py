@@ -1,4 +1,4 @@
-"""Groups by sorting.
+"""Groups without a hash table: by a table of cells where few groups are possible (see `cells`), or else by sorting.
 
 A hash table with nearly as many groups as events misses the cache with every one of them; sorting by digits does not.
 And what comes out is sorted by the window, as state is, so that parcels and runs can be cut and put together in slices.
@@ -15,14 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.duck import quote
 from penstock.kernels.hash import whole_numbers
 from penstock.kernels.index import Positions, whole
-from penstock.kernels.order import code_order, codes_of, sortable
+from penstock.kernels.order import Codes, code_order, codes_of, numbered, sortable
 from penstock.operators.aggregate import exact_sum
+from penstock.operators.aggregate.cells import Cells
+from penstock.operators.aggregate.listing import NUMBER
 from penstock.sql.partial import Partial
 
 _ROOM = 2**62
+#: A table of so many cells is always worth it, and one with so many for each event.
+_CELLS, _CELLS_FOR_EACH = 1 << 12, 2
 
 
 @dataclass(frozen=True)
@@ -39,24 +42,26 @@ class Sorting:
             return None
         return cls(tuple(k for k, _ in keys), tuple(partials))
 
-    @property
-    def arguments(self) -> list[str]:
-        """SQL for what is aggregated of each event, a column for each partial, but for those that only count."""
-        found = []
-        for p in self.partials:
-            function, argument = p.plain or ("", "")
-            if argument:
-                sql = {"sum": argument, "count": f"({argument}) IS NOT NULL"}.get(function, argument)
-                sql = f"CAST({sql} AS DOUBLE)" if p.is_float_sum else sql
-                found.append(f"{sql} AS {quote(p.column)}")
-        return found
+    def of(self, rows: pa.Table, *, sort: bool = True) -> pa.Table | None:
+        """The groups of events, sorted; None if some number is too large. Events in no window are in no group.
 
-    def of(self, rows: pa.Table) -> pa.Table | None:
-        """The groups of events, sorted; None if some number is too large. Events in no window are in no group."""
-        if self.keys[0] == "__number" and rows["__number"].null_count:
-            rows = rows.filter(rows["__number"].is_valid())
+        Unless they are to be sorted, None too if a table with a cell for each would be too large.
+        """
+        if self.keys[0] == NUMBER and rows[NUMBER].null_count:
+            rows = rows.filter(rows[NUMBER].is_valid())
         columns = {name: whole(rows[name]) for name in rows.column_names}
-        return self._grouped(columns, lambda groups, p: groups.aggregated(p, columns.get(p.column)))
+        codes, size = numbered([columns[k] for k in self.keys])
+        if size <= max(_CELLS, _CELLS_FOR_EACH * len(codes)):
+            cells = Cells(codes, size)
+            if (
+                made := self._made(columns, cells.some, lambda p: cells.aggregated(p, columns.get(p.column)))
+            ) is not None:
+                return made
+        return (
+            self._sorted(columns, codes, lambda groups, p: groups.aggregated(p, columns.get(p.column)))
+            if sort
+            else None
+        )
 
     def merged(self, partials: pa.Table) -> pa.Table | None:
         """One row per group from partial rows, sorted; None if some number is too large."""
@@ -74,21 +79,25 @@ class Sorting:
                     return None
             return groups.reduced("sum" if function == "count" else function, column, p.type)
 
-        return self._grouped(columns, merge)
+        return self._sorted(columns, codes_of([columns[k] for k in self.keys]), merge)
 
-    def _grouped(
-        self, columns: dict[str, pa.Array], of: Callable[[_Groups, Partial], Sequence[pa.Array] | None]
+    def _sorted(
+        self, columns: dict[str, pa.Array], codes: Codes, of: Callable[[_Groups, Partial], Sequence[pa.Array] | None]
     ) -> pa.Table | None:
-        codes = codes_of([columns[k] for k in self.keys])
         order = code_order(codes)
         ordered = codes[order]
         changes = ordered[1:] != ordered[:-1]
         starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), bool), changes]))
         groups = _Groups(order, starts, np.diff(starts, append=len(order)))
-        firsts = pa.array(order[starts])
-        made = {k: columns[k].take(firsts) for k in self.keys}
+        return self._made(columns, order[starts], lambda p: of(groups, p))
+
+    def _made(
+        self, columns: dict[str, pa.Array], some: Positions, of: Callable[[Partial], Sequence[pa.Array] | None]
+    ) -> pa.Table | None:
+        """Groups, each with the keys of some row of it, and its partials; None if one of these is too large."""
+        made = {k: columns[k].take(pa.array(some)) for k in self.keys}
         for p in self.partials:
-            found = of(groups, p)
+            found = of(p)
             if found is None:
                 return None
             made.update(zip([c for c, _ in exact_sum.columns(p.column)] if p.is_float_sum else [p.column], found))
