@@ -20,7 +20,7 @@ FIND_PYTHON = python=; for candidate in "$$PENSTOCK_PYTHON" $(1) python3.12 pyth
 	done
 
 .PHONY: help setup demo test test-fast lint format bench bench-setup bench-join bench-feedback bench-speculation docs lock clean \
-  fuzz fuzz-texts fuzz-semantics fuzz-plans fuzz-engine fuzz-crashes fuzz-kills
+  fuzz fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-engine fuzz-crashes fuzz-kills
 
 help: ## Show this list
 	@echo "Penstock: data streams on Spark. Targets:"
@@ -71,27 +71,33 @@ bench-feedback: $(READY) ## What feedback costs and saves: six experiments, an h
 bench-speculation: bench-setup ## What answers now, corrections later cost and gain, against Structured Streaming and Pathway
 	@$(BIN)/python -m benchmarks.speculation $(ARGS)
 
-fuzz: fuzz-texts fuzz-semantics fuzz-plans fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other
+fuzz: fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other; EXAMPLES=3000 searches longer
 
-# Each part ends within the hour and says at its end what it tried.
-FUZZ := HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m fuzz -q --timeout=3600
+# Each part ends within the hour on two cores and says at its end what it tried. Those that need no JVM take all cores.
+# Every time it tries others. EXAMPLES is how many Hypothesis tries of each kind.
+EXAMPLES := 1000
+FUZZ := HYPOTHESIS_PROFILE=fuzz PENSTOCK_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz -q --timeout=3600
+ON_ALL_CORES := -n auto --dist worksteal
 
 fuzz-texts: $(READY) ## 100,000 texts of all kinds: no error but a user's, no hang, bounded memory
-	@echo "== fuzz: texts";     $(FUZZ) tests/fuzz
+	@echo "== fuzz: texts";     $(FUZZ) $(ON_ALL_CORES) tests/fuzz
 
-fuzz-semantics: $(READY) ## Random queries, streams and cuts on kernels against the reference; feedback on top; random SQL against Spark
-	@echo "== fuzz: semantics"; $(FUZZ) tests/semantics tests/pattern tests/sql tests/plan tests/operators tests/builder tests/reference
+fuzz-semantics: $(READY) ## Random queries, streams and cuts on kernels against the reference; feedback on top
+	@echo "== fuzz: semantics"; $(FUZZ) $(ON_ALL_CORES) tests/semantics
+
+fuzz-sql: $(READY) ## Random values, expressions and groups against Spark
+	@echo "== fuzz: sql";       $(FUZZ) tests/sql
 
 fuzz-plans: $(READY) ## Random plans: does the engine hold what the check says
-	@echo "== fuzz: plans";     $(FUZZ) tests/contract tests/analysis
+	@echo "== fuzz: plans";     $(FUZZ) $(ON_ALL_CORES) tests/analysis
 
 fuzz-engine: $(READY) ## Messages at any step, two writers, runs that do not end
-	@echo "== fuzz: engine";    $(FUZZ) tests/engine tests/checkpoint tests/feedback tests/portal
+	@echo "== fuzz: engine";    $(FUZZ) $(ON_ALL_CORES) tests/engine
 
 fuzz-crashes: $(READY) ## 1,000 crashes at steps of the commit protocol, on Spark
 	@echo "== fuzz: crashes";   $(FUZZ) tests/spark/test_crash.py
 
-fuzz-kills: $(READY) ## kill -9 at random moments; thousands of power cuts; the check of Spark queries
+fuzz-kills: $(READY) ## kill -9 at random moments; 2,400 power cuts; the check of Spark queries
 	@echo "== fuzz: kills";     $(FUZZ) tests/spark --deselect tests/spark/test_crash.py
 
 docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run

@@ -26,7 +26,8 @@ _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Hea
 # The same examples every time: who changes something should see failures of that change. `make fuzz` looks for others.
 settings.register_profile("default", max_examples=60, derandomize=True, **_COMMON)  # type: ignore[arg-type]
 # A profile takes over what it does not say from the one above: unsaid, the search would try the same examples for ever.
-settings.register_profile("fuzz", max_examples=3000, derandomize="CI" in os.environ, print_blob=True, **_COMMON)  # type: ignore[arg-type]
+_LONG = int(os.environ.get("PENSTOCK_EXAMPLES", "1000"))
+settings.register_profile("fuzz", max_examples=_LONG, derandomize="CI" in os.environ, print_blob=True, **_COMMON)  # type: ignore[arg-type]
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Modules that import an extra when they are imported: no doctests from them where it is not installed.

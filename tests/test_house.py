@@ -41,3 +41,14 @@ def test_every_class_has_a_name_of_its_own() -> None:
                 places[node.name].append(str(module))
     assert len(places) > 300
     assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_every_long_search_is_in_a_part_of_make_fuzz() -> None:
+    """One in a folder that no part names would never run."""
+    parts = re.findall(r"\$\(FUZZ\).*? (tests/\S+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert len(parts) >= 7
+    marked = [
+        p for p in (ROOT / "tests").rglob("test_*.py") if re.search(r"\bmark\.fuzz\b", p.read_text(encoding="utf-8"))
+    ]
+    assert len(marked) > 15
+    assert not [p for p in marked if not any(p.is_relative_to(ROOT / part) for part in parts)]

@@ -223,12 +223,15 @@ _TOLD = {
 }
 
 
+#: What may lie in front of them: much of it keeps nothing apart that time has told.
+_FRONT = [
+    "", "limit(9).", "limit(2).", "order_by('ts').", "distinct().", "top(1, by='id', per=['ts']).", "select('ts').",
+    "union(t).", "join(t, on='k').", "join(t, on='k', how='left', within=5).", "join(t, on='k', rows=2).",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("told", _TOLD)
-@pytest.mark.parametrize(
-    "on",
-    ["", "limit(9).", "limit(2).", "order_by('ts').", "distinct().", "top(1, by='id', per=['ts']).", "select('ts').",
-     "union(t).", "join(t, on='k').", "join(t, on='k', how='left', within=5).", "join(t, on='k', rows=2)."],
-)  # fmt: skip
+@pytest.mark.parametrize("on", _FRONT)
 def test_landmark_windows_are_those_of_periods_with_events(told: str, on: str) -> None:
     said, expected = _TOLD[told]
     for each in permutations(said):
@@ -249,7 +252,8 @@ TIMES, KEYS = range(24), ("a", "b")
 def promised(draw: st.DrawFn) -> str:
     a, b = draw(st.integers(0, 20)), draw(st.integers(1, 10))
     listed = "{" + ", ".join(str(t) for t in draw(st.sets(st.integers(0, 14), min_size=1, max_size=6))) + "}"
-    time = draw(st.sampled_from((f"< {a}", f"<= {a}", f"[{a}, {a + b})", f"({a}, {a + b}]", f">= {a}", str(a), listed)))
+    times = f"< {a}", f"<= {a}", f"[{a}, {a + b})", f"({a}, {a + b}]", f">= {a}", str(a), listed, "*"
+    time = draw(st.sampled_from(times))
     key = draw(st.sampled_from(("*", "*", "*", "'a'", "{'a', 'b'}", "< 'b'", ">= 'b'")))
     return f"[{time}, {key}, *]"
 
@@ -373,6 +377,34 @@ def test_whatever_is_behind_windows_does_not_depend_on_the_cut(
     found, whole = on_kernels(case, cut), on_kernels(case, WHOLE)
     assert_grammatical(found)
     assert difference(found.rows, whole.rows) == ([], [])
+
+
+LANDMARK_CASES = (streams(), streams(), st.sampled_from(_FRONT), st.integers(1, 5), cuts())
+
+
+def check_landmarks(items: list[Any], others: list[Any], front: str, every: int, cut: Cut) -> None:
+    feeds = (feed(items), feed(others, name="t")) if "(t" in front else (feed(items),)
+    case = Case(f"s.{front}window(landmark={every}, on='ts').agg(n='count(*)')", feeds)
+    found, whole = on_kernels(case, cut), on_kernels(case, WHOLE)
+    assert_grammatical(found)
+    assert difference(found.rows, whole.rows) == ([], [])
+    if "join" not in front:  # Its inputs meet in the order in which they are read.
+        assert difference(found.rows, on_reference(case).rows) == ([], [])
+
+
+@given(*LANDMARK_CASES)
+@settings(max_examples=40)
+def test_landmark_windows_behind_anything_do_not_depend_on_the_cut(
+    items: list[Any], others: list[Any], front: str, every: int, cut: Cut
+) -> None:
+    check_landmarks(items, others, front, every, cut)
+
+
+@pytest.mark.fuzz
+@given(*LANDMARK_CASES)
+@settings(suppress_health_check=list(HealthCheck))
+def test_fuzz_landmarks(items: list[Any], others: list[Any], front: str, every: int, cut: Cut) -> None:
+    check_landmarks(items, others, front, every, cut)
 
 
 @given(streams(), st.sampled_from([b for b in _BEHIND if "t.window" not in b and "limit" not in b]), cuts())
