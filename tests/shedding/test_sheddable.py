@@ -158,8 +158,8 @@ def test_windows_by_count_are_refused() -> None:
 
 
 def test_a_label_of_two_windows_is_none() -> None:
-    other = vans.window(30).group_by("k").agg(m="count(*)")
-    assert not ways(means.join(other, on=["window_start", "k"]))["window"].possible
+    other = vans.window(30).group_by("k").agg(n="count(*)")
+    assert not ways(means.union(other))["window"].possible
 
 
 def test_values_reach_sources_where_they_are_carried() -> None:
