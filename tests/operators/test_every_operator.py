@@ -113,6 +113,7 @@ MADE: dict[str, ps.Stream] = {
 }
 OPERATORS: dict[str, Operator] = {
     **{name: stream.operator for name, stream in MADE.items()},
+    "latest": at_once(A.changes("v", key="k")).operator.inputs[0],
     "sink": Sink((A.operator,), A.schema),
     "settle": settled(MADE["aggregate at once"].operator, ("window_start", "k")),
     "fold": folded(MADE["aggregate at once"].operator, ("window_start", "k"), ("window_start",)),

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 from penstock.analysis.explain import explain_mermaid, explain_text
 from penstock.builder.applying import Applying
 from penstock.builder.built import stream_of, whole
+from penstock.builder.change_data import change_data
 from penstock.builder.combine import On, join_operator
 from penstock.builder.declare import Declaring
 from penstock.builder.grouped import Grouped
@@ -137,18 +138,22 @@ class StreamBuilder(Declaring, Sparing, Applying):
             )
         )
 
-    def changes(self, kind: str) -> Self:
+    def changes(
+        self, kind: str | None = None, *, debezium: bool = False, key: str | Sequence[str] | None = None
+    ) -> Self:
         """Events of this stream may take back others: the column `kind` says what each does.
 
         "c", "r", "insert" or "+I" bring a row; "d", "delete" or "-D" take back one that is equal but for that column.
-        An update is both, "-U" and "+U". Results change with what they are made of, so such a query is started with
-        `consistency=`.
+        An update is both, "-U" and "+U". With `key="id"` a row takes the place of the one before with the same key:
+        then an update is one event, "u", and a deletion needs no more than the key.
+
+        `debezium=True` reads records as Debezium writes them, with `op`, and the row `before` and `after` the change;
+        without a key, their time (`ts_ms`) says how far the stream is, but is no part of a row.
+
+        Results change with what they are made of, so such a query is started with `consistency=`.
         """
-        source = self._source("changes")
-        name = self._named(kind, "changes")
-        if len(self.schema) == 1 or name in self.schema.times:
-            raise UserError(f"changes('{kind}') leaves no attribute, or no time", hint="name the column with the kind")
-        return self._with(replace(source, changes=name)).drop(name)
+        made, gone = change_data(self._source("changes"), kind, debezium, key)
+        return self._with(made).drop(*gone)
 
     def distinct(self) -> Self:
         """Each event once; state is kept until punctuation says that an event cannot come again."""

@@ -6,8 +6,9 @@ from penstock.plan.spec import register
 
 ROOMS = (
     "source", "sink", "select", "project", "map", "lookup", "union", "pace", "instrument", "window", "align",
-    "aggregate", "revised_aggregate", "settle", "fold", "count_aggregate", "landmark_aggregate", "session_aggregate",
-    "distinct", "order_by", "limit", "top", "impute", "process", "join", "revised_join", "rows_join", "multijoin",
+    "aggregate", "revised_aggregate", "latest", "settle", "fold",
+    "count_aggregate", "landmark_aggregate", "session_aggregate", "distinct", "order_by", "limit", "top",
+    "impute", "process", "join", "revised_join", "rows_join", "multijoin",
 )  # fmt: skip
 
 for _room in ROOMS:

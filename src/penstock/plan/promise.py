@@ -9,6 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+#: The attribute that says of a record of change data which of its rows an event is: `-` before, `+` after.
+CHANGE = "_change"
+#: The attributes that such a record has beside its rows: when the change was made, whatever the row says.
+STAMPS = ("ts_ms", "ts_us", "ts_ns")
+
 Format = Literal["parquet", "csv", "json"]
 OnViolation = Literal["reject", "fail"]
 OnUnreadable = Literal["wait", "fail", "skip"]

@@ -54,6 +54,8 @@ def order_of(source: Source) -> Disorder | None:
 #: What stands in the column that says what an event does: as databases, Debezium and Flink write it.
 HOLDS = ("c", "r", "i", "insert", "create", "+i", "+u", "+", "1", "+1")
 GONE = ("d", "delete", "retract", "-d", "-u", "-", "-1")
+#: The same where rows are told apart by a key.
+KEYED = (*HOLDS, "u", "update"), GONE
 
 
 def weighing(operator: Operator, source: Source) -> Operator:
@@ -64,7 +66,7 @@ def weighing(operator: Operator, source: Source) -> Operator:
     said = f"lower(trim(cast(`{source.changes.replace('`', '``')}` as string)))"
     kinds = "".join(
         f" when {said} in ({', '.join(map(repr, listed))}) then 1L * {weight}"
-        for listed, weight in ((HOLDS, 1), (GONE, -1))
+        for listed, weight in zip(KEYED if source.keyed else (HOLDS, GONE), (1, -1), strict=True)
     )
     text = f"case{kinds} else cast(concat('no kind of change: ', {said}) as bigint) end"
     columns = [*zip(source.schema.names, quoted, strict=True), (WEIGHT, text)]

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.operators.source.operator import Source
 from penstock.pattern.restriction import Restriction, one_of
-from penstock.plan.promise import Ahead, Bounds, Declared, Disorder, Domain, Expected, Files, Generated, Reader
+from penstock.plan.promise import CHANGE, Ahead, Bounds, Declared, Disorder, Domain, Expected, Files, Generated, Reader
 from penstock.plan.spec import Fact
 
 
@@ -54,7 +54,8 @@ def definition_of(source: Source) -> str:
         for p in source.promises
         if not isinstance(p, Declared | Expected | Ahead)
     ]
-    kinds = [f"changes by {source.changes}"] if source.changes else []
+    records = ", of records with two rows" if CHANGE in source.schema and source.changes == CHANGE else ""
+    kinds = [f"changes by {source.changes}{records}"] if source.changes else []
     return "; ".join([_reading(source.reader), *kinds, *told])
 
 

@@ -27,6 +27,8 @@ class Source(Operator):
     on_violation: OnViolation = "reject"
     #: The attribute that says whether an event takes a row back; none if no event does.
     changes: str = ""
+    #: Whether rows are told apart by a key, so that another one with the same takes the place of the one before.
+    keyed: bool = False
     #: Where the query stands on the dial, and what was promised before it was turned.
     dial: Consistency | None = None
     written: tuple[Promise, ...] = ()

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.engine.source.formats.debezium import read_debezium
 from penstock.engine.source.formats.fit import FINER, Fit, Mask, convert, fit, misfit_text
 from penstock.engine.source.formats.generate import generate_rows, punctuations, split_rows
 from penstock.engine.source.formats.rows import RowsRead
@@ -116,7 +117,8 @@ def read(
     options: Mapping[str, Any] | None = None,
 ) -> Batch:
     """Read a split. The table has the declared attributes, or those of them that are needed, in declared order."""
-    names = columns_to_read(schema, columns_needed, promises)
+    # A record of change data is taken apart whole.
+    names = columns_to_read(schema, None if "debezium" in (options or {}) else columns_needed, promises)
     in_band = BandColumns.of(promises, schema)
     if split.format == "generated":
         return _generated(split, schema, names, (options or {})["generated"])
@@ -152,6 +154,8 @@ def _generated(split: Split, schema: Schema, names: Sequence[str], reader: Gener
 def _read_rows(
     split: Split, schema: Schema, names: Sequence[str], in_band: BandColumns | None, options: Mapping[str, Any]
 ) -> RowsRead:
+    if "debezium" in options:
+        return read_debezium(split, schema, keyed=options["debezium"] == "keyed")
     if split.format == "parquet":
         return read_parquet(split, schema, names, in_band)
     if split.format == "csv":

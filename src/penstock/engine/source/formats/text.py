@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import duckdb
 import numpy as np
@@ -22,6 +22,7 @@ from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.promises.in_band import PUNCTUATION, BandColumns
 from penstock.engine.source.split import Split
 from penstock.errors import UnreadableError
+from penstock.kernels.index import whole
 from penstock.kernels.ticks import Ticks
 from penstock.pattern.schema import Attribute, Schema
 
@@ -173,16 +174,38 @@ def _blame(
     return mask, reasons
 
 
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a split: where in the data each begins, and the number of the first in the file.
+
+    `replaced`: something in them was no text.
+    """
+
+    data: bytes
+    starts: Ticks
+    first: int
+    replaced: bool
+
+    @classmethod
+    def of(cls, split: Split) -> Self:
+        data, replaced = _decodable(_bytes(split))
+        return cls(data, _line_starts(data), _rows_before(split, 0) if split.start else 0, replaced)
+
+    @property
+    def texts(self) -> pa.Array:
+        return pa.LargeStringArray.from_buffers(
+            len(self.starts) - 1, pa.py_buffer(self.starts), pa.py_buffer(self.data)
+        )
+
+
 def read_json(split: Split, schema: Schema, in_band: BandColumns | None) -> RowsRead:
     """Rows of a split of JSON lines: one object per line, attributes by name, others ignored."""
-    data, replaced = _decodable(_bytes(split))
-    starts = _line_starts(data)
+    lines = Lines.of(split)
     wanted = _with_band(schema, in_band)
-    first = _rows_before(split, 0) if split.start else 0
-    texts = None if replaced else _plain_objects(data, starts, wanted)
+    texts = None if lines.replaced else _plain_objects(lines.data, lines.starts, wanted)
     if texts is not None:
-        return _from_objects(texts, schema, in_band, data, starts, first)
-    return _from_lines(data, starts, schema, wanted, in_band, first)
+        return _from_objects(texts, schema, in_band, lines.data, lines.starts, lines.first)
+    return _from_lines(lines.texts, schema, wanted, in_band, lines.first)
 
 
 def _line_starts(data: bytes) -> Ticks:
@@ -235,20 +258,25 @@ def _from_objects(
     return RowsRead(table.select(schema.names), first, band, bad, reasons, raw, beside=_beside(table, in_band))
 
 
-def _from_lines(
-    data: bytes, starts: Ticks, schema: Schema, wanted: Schema, in_band: BandColumns | None, first: int
-) -> RowsRead:
+def json_paths(names: Sequence[str]) -> str:
+    """The fields of an object by name, as a list in SQL.
+
+    >>> json_paths(["id", "a/b"])
+    "['/id', '/a~1b']"
+    """
+    paths = [f"/{n.replace('~', '~0').replace('/', '~1')}".replace("'", "''") for n in names]
+    return "[" + ", ".join(f"'{p}'" for p in paths) + "]"
+
+
+def _from_lines(lines: pa.Array, schema: Schema, wanted: Schema, in_band: BandColumns | None, first: int) -> RowsRead:
     """Line by line in the database: a bad line spoils itself only."""
-    lines = pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(data))
-    paths = [f"/{n.replace('~', '~0').replace('/', '~1')}".replace("'", "''") for n in wanted.names]
-    picks = ", ".join(f"'{p}'" for p in paths)
     source = pa.table({"line": lines})
     connection = duckdb.connect(config={"threads": 1})
     try:
         connection.register("source", source)
         found = connection.sql(
             "SELECT trim(line, ' \t\r\n') = '' AS blank, ok, "
-            f"CASE WHEN ok THEN json_extract_string(line, [{picks}]) END AS texts "
+            f"CASE WHEN ok THEN json_extract_string(line, {json_paths(wanted.names)}) END AS texts "
             "FROM (SELECT line, coalesce(CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' END, false) AS ok "
             "FROM source)"
         ).to_arrow_table()
@@ -258,8 +286,7 @@ def _from_lines(
     present = np.flatnonzero(~blank)
     found, line_of = found.take(pa.array(present)), lines.take(pa.array(present))
     ok = found.column("ok").to_numpy()
-    flat = found.column("texts").combine_chunks()
-    columns = {n: _nth(flat, i, len(wanted)) for i, n in enumerate(wanted.names)}
+    columns = {n: nth(found.column("texts"), i, len(wanted)) for i, n in enumerate(wanted.names)}
     typed = _typed(schema, in_band)
     table, bad, reasons = cast_texts({n: columns[n] for n in typed.names}, typed)
     mask = ~ok if bad is None else bad | ~ok
@@ -281,9 +308,10 @@ def _from_lines(
     )
 
 
-def _nth(lists: pa.ListArray, index: int, width: int) -> pa.ChunkedArray:
+def nth(lists: pa.ChunkedArray, index: int, width: int) -> pa.ChunkedArray:
     """The n-th text of every list; null where the list is."""
-    valid = lists.is_valid().to_numpy(zero_copy_only=False)
+    array = whole(lists)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
     position = np.cumsum(valid) - 1
     picks = pa.array(np.where(valid, position * width + index, 0), mask=~valid)
-    return pa.chunked_array([lists.flatten().take(picks)])
+    return pa.chunked_array([array.flatten().take(picks)])
