@@ -63,7 +63,7 @@ def living(query: Query, life: Life) -> Iterator[Living]:
         (sink,) = plan.sinks
         letters = FileTarget(f"{storage.url}/dead_letters", "parquet").bind("dead", storage)
         bound = {sink.id: target.bind(sink.id, storage), "dead": letters}
-        how = Settings(buckets=1, compact_above=2)
+        how = Settings(buckets=1, merge_above=2)
         driver = Driver(plan, local_session(), Checkpoint(storage), bound, how, bounded=False)
         try:
             driver.recover()

@@ -285,7 +285,7 @@ def on_engine(query: Query, life: Life, generations: int) -> tuple[dict[str, lis
         (sink,) = plan.sinks
         letters = FileTarget(f"{storage.url}/dead_letters", "parquet").bind("dead", storage)
         bound = {sink.id: target.bind(sink.id, storage), "dead": letters}
-        how = Settings(buckets=1, compact_above=2)
+        how = Settings(buckets=1, merge_above=2)
         driver = Driver(plan, local_session(), Checkpoint(storage), bound, how, bounded=False)
         held: dict[str, list[int]] = {node.id: [] for node in plan}
         told: list[int] = []

@@ -76,7 +76,7 @@ def attempt(name: str, home: Path, seed: int) -> bool:
     settings: dict[str, Any] = {
         "max_rows": rng.choice([6, 12, 24]),
         "fuse_below": rng.choice([0, 0, 1 << 20]),
-        "compact_above": rng.choice([1, 2, 8]),
+        "merge_above": rng.choice([1, 2, 8]),
         "overlap": rng.random() < 0.85,
     }
     left, speaks, fails = rng.randint(0, 6), rng.choice([0.05, 0.15, 0.4]), rng.choice([0.0, 0.01, 0.03, 0.08])

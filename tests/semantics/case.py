@@ -90,7 +90,6 @@ class Cut:
     parallelism: int = 2
     overlap: bool = True
     restart: bool = False
-    compact_above: int = 8
     batch_rows: int = 1000
     empty_file: bool = False
     as_if_large: bool = False
@@ -105,7 +104,6 @@ class Cut:
             "max_rows": self.max_rows,
             "buckets": self.buckets,
             "overlap": self.overlap,
-            "compact_above": self.compact_above,
             "batch_rows": self.batch_rows,
             "fuse_below": self.fuse_below,
             "rewrite_above": self.rewrite_above,

@@ -167,7 +167,6 @@ def cuts(max_rows: tuple[int | None, ...] = (1, 2, 3, 5, 8, None)) -> st.SearchS
         parallelism=st.integers(1, 3),
         overlap=st.booleans(),
         restart=st.booleans(),
-        compact_above=st.sampled_from((1, 2, 8)),
         batch_rows=st.sampled_from((1, 3, 1000)),
         empty_file=st.booleans(),
         as_if_large=st.booleans(),

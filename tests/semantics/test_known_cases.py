@@ -12,7 +12,7 @@ from known_cases import CASES
 
 CUTS = {
     "whole": WHOLE,
-    "small epochs": Cut(file_rows=6, group_rows=3, max_rows=2, buckets=3, compact_above=2, fuse_below=0),
+    "small epochs": Cut(file_rows=6, group_rows=3, max_rows=2, buckets=3, merge_above=2, fuse_below=0),
     "restarted": Cut(file_rows=5, group_rows=2, max_rows=3, buckets=2, restart=True, empty_file=True),
     "small tasks": Cut(file_rows=4, group_rows=2, buckets=5, parallelism=4, batch_rows=1, as_if_large=True),
 }

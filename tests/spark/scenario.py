@@ -144,7 +144,7 @@ SCENARIOS = {
         # Input so small would be scanned and merged in one job; here the next scan is to overlap the merge.
         Scenario("windows", windows, {"fuse_below": 0}),
         Scenario("fused", windows),
-        Scenario("compacting", windows, {"compact_above": 2, "max_rows": ROWS // 3, "fuse_below": 0}),
+        Scenario("compacting", windows, {"merge_above": 2, "max_rows": ROWS // 3, "fuse_below": 0}),
         Scenario("two-levels", two_levels),
         Scenario("no-overlap", windows, {"overlap": False, "fuse_below": 0}),
         Scenario("partitions", partitioned, {"max_rows": ROWS // 3}, partial(write_input, partitions=("a", "b"))),

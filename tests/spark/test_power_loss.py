@@ -86,7 +86,7 @@ QUERIES: dict[str, tuple[Callable[[Path], ps.Stream], Callable[[Path], None], st
     "delivered": (windows, write_input, "deliver", {"max_rows": ROWS, "fuse_below": 0}),
     "delivered one by one": (windows, write_input, "deliver", {"max_rows": ROWS, "overlap": False}),
     "fused": (windows, write_input, "parquet", {"max_rows": ROWS}),
-    "compacting": (windows, write_input, "json", {"max_rows": ROWS // 3, "compact_above": 2, "fuse_below": 0}),
+    "compacting": (windows, write_input, "json", {"max_rows": ROWS // 3, "merge_above": 2, "fuse_below": 0}),
     "by value": (windows, write_input, "parquet by value", {"max_rows": ROWS, "fuse_below": 0}),
     "lines by value": (windows, write_input, "json by value", {"max_rows": ROWS, "overlap": False}),
     "folded": (windows, write_input, "parquet folded", {"max_rows": ROWS, "consistency": ps.Consistency.middle()}),

@@ -63,19 +63,33 @@ class StoredRun:
 
 @dataclass(frozen=True, order=True)
 class UnitKey:
-    """Operator, bucket, group of windows. What an operator keeps of its input n alone is filed under `operator#n`."""
+    """Operator, bucket, group of windows. What an operator keeps of its input n alone is filed under `operator#n`.
+
+    Where much is kept, parts of it may be filed by their share of the groups: 1 is all of them, 2 and 3 are the halves
+    of that by a hash, 4 and 5 those of 2.
+
+    >>> str(UnitKey("aggregate-1", 0, 7, share=5)), UnitKey.parse("aggregate-1/0/7.5").share
+    ('aggregate-1/0/7.5', 5)
+    """
 
     operator: str
     bucket: int
     group: int = 0
+    share: int = 1
 
     def __str__(self) -> str:
-        return f"{self.operator}/{self.bucket}/{self.group}"
+        return f"{self.operator}/{self.bucket}/{self.part}"
+
+    @property
+    def part(self) -> str:
+        """Group and share."""
+        return str(self.group) if self.share == 1 else f"{self.group}.{self.share}"
 
     @classmethod
     def parse(cls, text: str) -> UnitKey:
-        operator, bucket, group = text.rsplit("/", 2)
-        return cls(operator, int(bucket), int(group))
+        operator, bucket, part = text.rsplit("/", 2)
+        group, _, share = part.partition(".")
+        return cls(operator, int(bucket), int(group), int(share or 1))
 
 
 Units = dict[UnitKey, tuple[StoredRun, ...]]

@@ -44,7 +44,7 @@ def used(before: Uses, told: Iterable[Mapping[UnitKey, int]], epoch: int, units:
     >>> k, gone = UnitKey("join-1#0", 0), UnitKey("join-1#0", 1)
     >>> runs = (StoredRun("a", rows=5, bytes=100, epoch=1),)
     >>> used({k: Use(3, 10), gone: Use(3)}, [{k: 7}], 4, {k: runs})
-    {UnitKey(operator='join-1#0', bucket=0, group=0): Use(epoch=4, results=17)}
+    {UnitKey(operator='join-1#0', bucket=0, group=0, share=1): Use(epoch=4, results=17)}
     """
     after = dict(before)
     for results in told:

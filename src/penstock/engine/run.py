@@ -259,8 +259,8 @@ class Run(Talking):
         """Change how the run goes about its work, from the next epoch on; none of it changes what it computes.
 
         `max_rows` and `max_bytes` of an epoch; `rewrite_above`, the share of dead rows at which a join rewrites a run
-        of its state (0.5), and `merge_above`, the number of runs at which it merges some (8): less of either saves
-        space and costs work.
+        of its state (0.5), and `merge_above`, the number of runs from which an operator merges some (8): less of either
+        saves space and costs work.
         """
         for name, value in settings.items():
             if name not in TUNABLE:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from penstock.engine.epoch.compaction import MANY
 from penstock.errors import UserError
 
 #: What a committed epoch survives: the end of the power too, or the end of the process alone.
@@ -29,9 +28,8 @@ class Settings:
     #: Seconds, beside one for each MiB to read, after which such a task that does not answer is given up.
     hung_after: float = 60.0
     attempts: int = 3
-    compact_above: int = MANY
     rewrite_above: float = 0.5
-    merge_above: int = MANY
+    merge_above: int = 8
     #: What becomes of a file that has changed after it was read: an error, or a warning and no second look.
     changed_files: Literal["fail", "ignore"] = "fail"
     #: Who may look into the folder of a checkpoint that is made: nobody else.

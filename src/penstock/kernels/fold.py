@@ -70,6 +70,14 @@ def is_tickable(t: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(t) or pa.types.is_date32(t) or pa.types.is_integer(t))
 
 
+def span_of(table: pa.Table, time: str | None) -> tuple[int | None, int | None]:
+    """The least and the greatest tick of an attribute; None where nothing bounds it, as with a row that has no time."""
+    if time is None or not table.num_rows or not _has_ticks(table[time]):
+        return None, None
+    found = ticks(table[time])
+    return int(found.min()), int(found.max())
+
+
 def sort_by(table: pa.Table, closing: str | None) -> pa.Table:
     """Sorted by the closing attribute, nulls last, in one piece."""
     if closing is None or table.num_rows < 2:

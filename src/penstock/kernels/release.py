@@ -19,7 +19,7 @@ from penstock.kernels.hash import hash_keys, is_exact
 from penstock.kernels.index import Mask, distinct, expand, merged_order, order_of, pick, ranges, same
 from penstock.kernels.sorted_run import SortedRun
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Laziness
-from penstock.kernels.tiers import tier
+from penstock.kernels.tiers import large, tier
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Equal, OneOf, values_of
 from penstock.pattern.schema import Schema
@@ -239,9 +239,9 @@ def tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[
     marked: list[tuple[str, pa.Table]] = []
     added: list[Fresh] = []
     for group, together in kept.items():
-        new = sum(len(r) for r in together if r.name is None)
+        sizes, new = [len(r) for r in together], sum(len(r) for r in together if r.name is None)
         # Inputs take turns: those that grow alike would be merged in the same epoch.
-        if chosen := tier([len(r) for r in together], laziness.merge_above + port, new):
+        if chosen := tier(sizes, laziness.merge_above + port, large(sizes, new)):
             some = [together[i] for i in chosen]
             dropped += [r.name for r in some if r.name is not None]
             merged = _merged([_live_part(r) for r in some], group)

@@ -198,9 +198,10 @@ class Choosing(Protocol):
 
 @runtime_checkable
 class Merging(Protocol):
-    """A kernel whose runs may be merged beside the epochs: each is sorted by `closing`, in which order is no matter."""
+    """A kernel whose runs others merge: sorted by `closing`, one row for what `grouping` tells apart."""
 
     closing: str | None
+    grouping: tuple[str, ...]
 
     def merge(self, tables: Sequence[pa.Table]) -> pa.Table:
         """The rows of several runs as those of one, in any order."""

@@ -10,19 +10,23 @@ LARGE = 1 << 18
 SHARE, TIMES = 32, 16
 
 
-def tier(sizes: Sequence[int], many: int, new: int) -> list[int]:
-    """The numbers of the runs to merge, by their rows and those that are new; none if there are few enough.
+def large(sizes: Sequence[int], new: int) -> int:
+    """How many rows make a run large, where there are runs of so many and so many rows are new."""
+    return max(LARGE, sum(sizes) // SHARE, TIMES * new)
+
+
+def tier(sizes: Sequence[int], many: int, large: int) -> list[int]:
+    """The numbers of the runs to merge, by their rows; none if there are few enough.
 
     The smallest are merged, each at most as large as those before it together: so a row is rewritten about as often as
     the number of rows doubles. Large runs neither count nor are merged, so what an epoch rewrites stays in proportion
     to what arrives, however much is held.
 
-    >>> tier([40, 10, 10, 30], many=3, new=10), tier([40, 10, 10, 30], many=4, new=10)
+    >>> tier([40, 10, 10, 30], many=3, large=100), tier([40, 10, 10, 30], many=4, large=100)
     ([1, 2], [])
-    >>> tier([LARGE + 1, 10, LARGE, LARGE, 20], many=3, new=10)
+    >>> tier([101, 10, 100, 100, 20], many=3, large=100)
     [1, 4]
     """
-    large = max(LARGE, sum(sizes) // SHARE, TIMES * new)
     small = sorted((i for i, size in enumerate(sizes) if size <= large), key=lambda i: sizes[i])
     if len(small) <= max(many, 1):
         return []

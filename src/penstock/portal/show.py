@@ -56,6 +56,8 @@ class ShownUnit:
     results: int = 0
     low: int | None = None
     high: int | None = None
+    share: int = 1
+    """The part of the groups that it is for: 1 is all of them, 2 and 3 are its halves, 4 and 5 those of 2."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ class Snapshot:
                 known.results,
                 known.low,
                 known.high,
+                key.share,
             )
             for key, known in self.manifest.statistics().items()
         ]
@@ -185,7 +188,7 @@ def ask(path: str, sql: str) -> pa.Table:
             ("operator", pa.string()),
             *((n, pa.int64()) for n in ("bucket", "group", "runs", "rows", "bytes", "age")),
             ("waits", pa.string()),
-            *((n, pa.int64()) for n in ("used", "results", "low", "high")),
+            *((n, pa.int64()) for n in ("used", "results", "low", "high", "share")),
         ]
     )
     return select(sql, {**tables, "units": pa.Table.from_pylist(units, schema)})

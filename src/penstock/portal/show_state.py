@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
+from penstock.checkpoint.runs import UnitKey
 from penstock.checkpoint.storage import below
 from penstock.engine.admission import insisted
 from penstock.engine.terminal import cell, say, terminal
@@ -54,7 +55,7 @@ def show(checkpoint: str, query: str | None, *, as_json: bool, quiet: bool) -> N
         grid.add_column("waits for", overflow="fold")
     for u in units:
         size = short_bytes(u.bytes)
-        counts = (u.bucket, u.group, u.runs)
+        counts = (u.bucket, UnitKey(u.operator, u.bucket, u.group, u.share).part, u.runs)
         grid.add_row(u.operator, *map(str, counts), f"{u.rows:,}", size, str(u.age), *([cell(u.waits)] if wide else []))
     grid.add_section()
     size = short_bytes(sum(u.bytes for u in units))

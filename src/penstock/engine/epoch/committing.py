@@ -37,7 +37,6 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
     """Make an epoch true, publish its results, and tell whoever listens."""
     epoch = begun.plan.epoch
     units = apply(driver.manifest.units, [c for r in reports for c in r.changes])
-    units, wasted = driver.compactor.take(units, driver.closed)
     outputs = tuple(o for r in reports for o in r.outputs)
     for node_id, position in begun.positions.items():
         driver.deltas[node_id].append(position)
@@ -78,9 +77,8 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         if driver.tables:
             sweep_tables(driver)
     staged = [o.staged for o in before.outputs if o.staged.startswith("results/")]
-    driver.gone = [*sorted(run_names(before.units) - run_names(units)), *(r.name for r in wasted), *staged]
+    driver.gone = [*sorted(run_names(before.units) - run_names(units)), *staged]
     _discard_inboxes(driver, begun)
-    driver.compactor.start(begun.job, manifest.units)
     if driver.listener is not None:
         now = time.perf_counter()
         names = {i: source.name for i, source in driver.sources.items()}

@@ -26,7 +26,6 @@ from penstock.engine.clock import Clock
 from penstock.engine.epoch.backstage import Backstage
 from penstock.engine.epoch.begun import Begun, Places
 from penstock.engine.epoch.committing import commit, own_report
-from penstock.engine.epoch.compactor import Compactor
 from penstock.engine.epoch.planning import choose
 from penstock.engine.epoch.punctuate import Standing, punctuate
 from penstock.engine.epoch.recovering import can_mend, recover, sweep
@@ -53,7 +52,6 @@ from penstock.engine.unread import Unread
 from penstock.errors import PenstockError, UnreadableError, UserError
 from penstock.feedback.answers import marked, refuse, store_answers
 from penstock.feedback.listening import Listening
-from penstock.kernels.stateful import Merging
 from penstock.operators.lookup.operator import tables_of
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
@@ -101,9 +99,6 @@ class Driver:
         self.lodging = lodging_of(spark.sparkContext)
         #: The epoch after which one has to be a job of its own, since tasks that stay were lost over it.
         self.plain: int | None = None
-        # The others compact their own runs as they go: their marks would outrun a compaction.
-        merging = frozenset(i for i, k in self.pipeline.keepers.items() if isinstance(k.kernel, Merging))
-        self.compactor = Compactor(spark, merging, settings.compact_above)
         self._ahead: Begun | None = None
         self._trouble: PenstockError | None = None
         self._redone: set[int] = set()
@@ -346,11 +341,9 @@ class Driver:
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead.reports is not None:
             ahead.reports.exception()
-        self.compactor.settle()
 
     def close(self) -> None:
         """Finish what runs beside the epochs."""
         self._settle()
         self.scanner.shutdown(wait=True)
         self.merger.shutdown(wait=True)
-        self.compactor.close()

@@ -5,7 +5,7 @@ This is the only way to state, for all operators: here runs are read, purged and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.checkpoint.runs import Change, UnitKey, read_marks, read_run, write_run, write_table
+from penstock.checkpoint.runs import Change, UnitKey, Units, apply, read_marks, read_run, write_run, write_table
+from penstock.engine.tasks.compaction import compacted
 from penstock.engine.tasks.pipeline import Keeper
 from penstock.engine.tasks.room import FULL, no_room
 from penstock.engine.tasks.watch import Watch
@@ -27,6 +28,7 @@ from penstock.kernels.stateful import (
     Fresh,
     Heeding,
     Held,
+    Merging,
     Orders,
     Stateful,
     Stepped,
@@ -77,7 +79,10 @@ def step_bucket(
         watch.failed(keeper.id, kernel.failed_schema, kernel.failed)
     if held is not before:
         step = _rewritten(step, before, held)
-    _store(job, keeper, bucket, step, keys, report)
+    changes = list(_store(job, keeper, bucket, step, keys))
+    if isinstance(kernel, Merging) and not job.rehearsal:
+        changes += _compacted(job, merging, keeper, bucket, kernel, changes, fresh)
+    report.changes += changes
     _tell(keeper, step, asked, report)
     results = report.counts.get(keeper.id, 0) - emitted + step.output.num_rows
     report.uses |= dict.fromkeys({*keys.values(), *_units(keeper, bucket, step)}, results)
@@ -211,20 +216,37 @@ def live_mask(run: Held) -> pa.BooleanArray:
     return pc.invert(run.marks[DEAD]).combine_chunks()
 
 
-def _store(job: Job, keeper: Keeper, bucket: int, step: Stepped, keys: dict[str, UnitKey], report: TaskReport) -> None:
+def _store(job: Job, keeper: Keeper, bucket: int, step: Stepped, keys: dict[str, UnitKey]) -> Iterator[Change]:
     assert job.checkpoint is not None
-    report.changes.extend(Change(keys[name], dropped=(name,)) for name in step.dropped)
-    report.changes.extend(Change(keys[name], skipped=((name, rows),)) for name, rows in step.skipped)
+    yield from (Change(keys[name], dropped=(name,)) for name in step.dropped)
+    yield from (Change(keys[name], skipped=((name, rows),)) for name, rows in step.skipped)
     for name, marks in step.marked:
         file = write_table(job.checkpoint, keys[name], job.epoch, marks, "marks-")
-        report.changes.append(Change(keys[name], marked=((name, file, dead_rows(marks)),)))
+        yield Change(keys[name], marked=((name, file, dead_rows(marks)),))
     for run, key in zip(step.added, _units(keeper, bucket, step), strict=True):
         stored = write_run(job.checkpoint, key, job.epoch, run.rows, run.low, run.high)
         change = Change(key, added=(stored,))
         if run.marks is not None:
             file = write_table(job.checkpoint, key, job.epoch, run.marks, "marks-")
             change = Change(key, added=(stored,), marked=((stored.name, file, dead_rows(run.marks)),))
-        report.changes.append(change)
+        yield change
+
+
+def _compacted(
+    job: Job,
+    merging: Merge,
+    keeper: Keeper,
+    bucket: int,
+    kernel: Merging,
+    changes: Sequence[Change],
+    fresh: Sequence[pa.Table | None],
+) -> Iterator[Change]:
+    """What the manifest will name, with fewer runs."""
+    assert job.checkpoint is not None
+    mine: Units = {k: runs for k, runs in merging.units.items() if k.operator == keeper.id and k.bucket == bucket}
+    many = job.told.get(keeper.id, Word()).laziness.merge_above
+    new = sum(f.num_rows for f in fresh if f is not None)
+    return compacted(job.checkpoint, kernel, job.epoch, apply(mine, changes), many, new)
 
 
 def _units(keeper: Keeper, bucket: int, step: Stepped) -> list[UnitKey]:

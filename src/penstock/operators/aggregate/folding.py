@@ -79,6 +79,7 @@ class FoldingKernel(GroupKernel):
     def __init__(self, groups: AggregateKernel) -> None:
         # The label does not decide the bucket, so that a key's windows stay together.
         super().__init__(groups, groups.keys or groups.grouping)
+        self.grouping = groups.grouping
 
     def step(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]], orders: Orders) -> Stepped:
         """Fold partial rows, one for each group, into state; close what is complete, keep the rest."""

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.fold import matching, ticks
+from penstock.kernels.fold import matching, span_of, ticks
 from penstock.kernels.index import Positions
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.align.operator import Align
-from penstock.operators.distinct.kernel import Piece, flags, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, flags, tidied
 from penstock.operators.top.kernel import Complete
 
 

@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.fold import frontier_of, matching, tick, ticks
+from penstock.kernels.fold import frontier_of, matching, span_of, tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import HASH, Mask, Positions, merged_order, order_of, pick, probe, same, whole
 from penstock.kernels.stateful import DEAD, Answer, Fresh, Held, Orders, Stepped
-from penstock.kernels.tiers import tier
+from penstock.kernels.tiers import large, tier
 from penstock.operators.distinct.operator import Distinct
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
@@ -231,7 +231,8 @@ def tidied(
 def merging(pieces: Sequence[Piece]) -> list[Piece]:
     """Which of some pieces to merge, if they are too many."""
     sizes = [p.rows.num_rows for p in pieces]
-    return [pieces[i] for i in tier(sizes, MOST_RUNS, sum(n for n, p in zip(sizes, pieces) if p.name is None))]
+    new = sum(n for n, p in zip(sizes, pieces) if p.name is None)
+    return [pieces[i] for i in tier(sizes, MOST_RUNS, large(sizes, new))]
 
 
 def _table(piece: Piece) -> pa.Table:
@@ -254,14 +255,6 @@ def _joined(
 
 def by_hash(table: pa.Table) -> Positions:
     return merged_order(np.asarray(whole(table[HASH])))
-
-
-def span_of(table: pa.Table, time: str | None) -> Span:
-    """The least and the greatest tick of a time attribute; None where a row has no time, so nothing bounds it."""
-    if time is None or not table.num_rows or table[time].null_count:
-        return None, None
-    found = ticks(table[time])
-    return int(found.min()), int(found.max())
 
 
 def counted(

@@ -16,10 +16,10 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from penstock.kernels.fold import frontier_of, is_tickable, matching, tick, ticks
+from penstock.kernels.fold import frontier_of, is_tickable, matching, span_of, tick, ticks
 from penstock.kernels.index import Mask
 from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Stepped
-from penstock.operators.distinct.kernel import MOST_RUNS, flags, span_of
+from penstock.operators.distinct.kernel import MOST_RUNS, flags
 from penstock.operators.impute.operator import Impute
 from penstock.operators.join.ended_keys import values_in
 from penstock.operators.map.kernel import apply_function

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.fold import is_tickable, matching, ticks
+from penstock.kernels.fold import is_tickable, matching, span_of, ticks
 from penstock.kernels.index import Positions
 from penstock.kernels.stateful import DEAD, Fresh, Held, Orders, Stepped
-from penstock.operators.distinct.kernel import Piece, counted, merging, span_of
+from penstock.operators.distinct.kernel import Piece, counted, merging
 from penstock.operators.order_by.operator import OrderBy
 from penstock.pattern.pattern import Pattern
 

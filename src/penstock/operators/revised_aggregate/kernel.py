@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.failing import Failed
-from penstock.kernels.fold import matching
+from penstock.kernels.fold import matching, span_of
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import Mask, distinct, order_of
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.kernels.weights import net, repeated, weighted
 from penstock.operators.aggregate.folding import GroupKernel
 from penstock.operators.aggregate.kernel import AggregateKernel
-from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, pieces_of, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, by_hash, equal_rows, flags, pieces_of, tidied
 from penstock.operators.revised_aggregate.weighing import WeighingKernel
 from penstock.operators.top.kernel import Complete, rows_at, stored_at
 from penstock.pattern.schema import Schema

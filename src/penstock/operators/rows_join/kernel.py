@@ -33,11 +33,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.failing import Failed, ask
-from penstock.kernels.fold import tick, ticks
+from penstock.kernels.fold import span_of, tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys, is_exact
 from penstock.kernels.index import HASH, Mask, Positions, expand, order_of, pick, probe, whole
 from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Orders, Stepped
-from penstock.operators.distinct.kernel import Piece, alike, by_hash, counted, flags, ranks, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, alike, by_hash, counted, flags, ranks, tidied
 from penstock.operators.join.impatience import wishes
 from penstock.operators.join.operator import pair_schema
 from penstock.operators.order_by.kernel import sorting

@@ -15,10 +15,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from penstock.kernels.duck import query, quote
-from penstock.kernels.fold import matching
+from penstock.kernels.fold import matching, span_of
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.operators.aggregate.kernel import AggregateKernel
-from penstock.operators.distinct.kernel import Piece, by_hash, flags, pieces_of, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, by_hash, flags, pieces_of, tidied
 from penstock.operators.revised_aggregate.kernel import GrowingKernel
 from penstock.operators.top.kernel import Complete
 from penstock.operators.window.kernel import end_sql, floor_sql, moment_sql, tick_sql

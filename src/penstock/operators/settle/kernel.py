@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from penstock.kernels.fold import matching
+from penstock.kernels.fold import matching, span_of
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import Mask, distinct
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
 from penstock.kernels.weights import net, spelled_out
-from penstock.operators.distinct.kernel import Piece, by_hash, flags, pieces_of, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, by_hash, flags, pieces_of, tidied
 from penstock.operators.top.kernel import Complete, rows_at, stored_at
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema

@@ -31,13 +31,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.duck import query
-from penstock.kernels.fold import frontier_of, is_tickable, matching, tick, ticks
+from penstock.kernels.fold import frontier_of, is_tickable, matching, span_of, tick, ticks
 from penstock.kernels.hash import Hashes, hash_keys
 from penstock.kernels.index import HASH, Mask, Positions, distinct, expand, order_of, pick, ranges, whole
 from penstock.kernels.release import Selection
 from penstock.kernels.sorted_run import SortedRun
 from penstock.kernels.stateful import DEAD, Held, Orders, Stepped
-from penstock.operators.distinct.kernel import Piece, alike, by_hash, span_of, tidied
+from penstock.operators.distinct.kernel import Piece, alike, by_hash, tidied
 from penstock.operators.top.operator import Top
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
