@@ -31,10 +31,9 @@ if TYPE_CHECKING:
 
 #: How the folders of parcels begin, followed by the number of the driver's process.
 _PARCELS = "penstock-parcels-"
-#: Starting a task costs about as much as reading this many bytes.
-SMALLEST_TASK = 1 << 20
-#: Telling one that is there costs less.
-SMALLEST_PIECE = 1 << 18
+#: A second task costs about as much as reading this many bytes. Of an epoch of fewer one task scans and one merges, so
+#: that on two cores one epoch is merged while the next is scanned, and nothing is done twice.
+SMALLEST_TASK = 2 << 20
 #: Epochs of fewer bytes go to tasks that stay, if nothing else is said: those on one machine, where a large parcel is a
 #: file of which only the name travels, and those on several, where Spark is better at moving much.
 RESIDENT_HERE, RESIDENT_ANYWHERE = 1 << 30, 64 << 20
@@ -49,7 +48,6 @@ def submit(driver: Driver, begun: Begun) -> None:
     begun.residents = _residents(driver, size)
     begun.patience = driver.settings.hung_after + size / (1 << 20)
     fuse_below = driver.settings.fuse_below
-    smallest = SMALLEST_TASK if begun.residents is None else SMALLEST_PIECE
     for node_id, partitions in begun.plan.partitions.items():
         driver.promises[node_id].register(partitions)
     for node_id, (slack, _) in begun.plan.dial.items():
@@ -61,7 +59,7 @@ def submit(driver: Driver, begun: Begun) -> None:
         begun.unreadable += [s for s in splits if s.unreadable]
         begun.spared += [(node_id, told) for told in tell_spared(state.promises, splits)]
         begun.saved = added([begun.saved, count_spared(driver.sources[node_id].name, splits)])
-        for task in plan_tasks(state, splits, _tasks_for(splits, driver.parallelism, smallest)):
+        for task in plan_tasks(state, splits, _tasks_for(splits, driver.parallelism)):
             pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
             records.append(json.dumps({"source": node_id, "splits": pairs}))
     state_rows = sum(r.live for runs in driver.manifest.units.values() for r in runs)
@@ -83,12 +81,12 @@ def submit(driver: Driver, begun: Begun) -> None:
         purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
         told=_told(driver, begun.plan.told, guards),
         on_error=driver.settings.on_error,
-        groups=driver.buckets if driver.pipeline.labours or size >= smallest or state_rows >= SMALL_STATE else 1,
+        groups=driver.buckets if driver.pipeline.labours or size >= SMALLEST_TASK or state_rows >= SMALL_STATE else 1,
         fused=bool(records) and driver.pipeline.levels == 1 and size < fuse_below,
     )
     if begun.residents is not None and begun.job.fused:
         # One of the tasks that stay does all of a tiny epoch, unless the next one can begin beside it.
-        alone = size < smallest and begun.job.groups == 1 and not (driver.settings.overlap and driver.hurried)
+        alone = size < SMALLEST_TASK and begun.job.groups == 1 and not (driver.settings.overlap and driver.hurried)
         begun.job = replace(begun.job, fused=alone)
     # Those that stay hand over little in memory.
     much = begun.residents is None or size >= RESIDENT_ANYWHERE
@@ -171,6 +169,6 @@ def merge(driver: Driver, begun: Begun, merging: Merge) -> list[TaskReport]:
     return jobs.merge_alone(context, begun.job, merging, begun.parcels, levels)
 
 
-def _tasks_for(splits: Sequence[Split], parallelism: int, smallest: int) -> int:
+def _tasks_for(splits: Sequence[Split], parallelism: int) -> int:
     """As many tasks as cores, fewer when there is little to read."""
-    return max(1, min(parallelism, sum(s.bytes for s in splits) // smallest))
+    return max(1, min(parallelism, sum(s.bytes for s in splits) // SMALLEST_TASK))
