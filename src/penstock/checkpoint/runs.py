@@ -20,6 +20,9 @@ from penstock.checkpoint.intact import DamagedError, Written, open_whole, writin
 from penstock.checkpoint.storage import Storage
 from penstock.errors import CheckpointError
 
+#: Bytes of the word that an Arrow file begins with.
+_MAGIC = 8
+
 
 @dataclass(frozen=True)
 class StoredRun:
@@ -156,7 +159,10 @@ def read_marks(storage: Storage, key: UnitKey, run: StoredRun) -> pa.Table | Non
 
 def _read(storage: Storage, key: UnitKey, run: StoredRun, file: Written, rows: int) -> pa.Table:
     try:
-        table = pa.ipc.open_file(open_whole(storage, file)).read_all()
+        source = open_whole(storage, file)
+        # As the stream that a file holds behind its first word: its index at the end would be read by another thread.
+        source.seek(_MAGIC)
+        table = pa.ipc.open_stream(source).read_all()
         if table.num_rows != rows:
             raise DamagedError(f"it holds {table.num_rows} rows, its manifest says {rows}")
     except (OSError, pa.ArrowInvalid, DamagedError) as error:

@@ -22,7 +22,7 @@ from penstock.kernels.failing import Failed, sound
 from penstock.kernels.step import Rows
 from penstock.kernels.ticks import column_ticks
 from penstock.operators.aggregate import exact_sum
-from penstock.operators.aggregate.listing import NUMBER, listed
+from penstock.operators.aggregate.listing import NUMBER, labels_of, listed
 from penstock.operators.aggregate.sorting import Sorting
 from penstock.operators.aggregate.too_large import culprit, too_large
 from penstock.operators.window import kernel as bucket
@@ -204,10 +204,9 @@ class AggregateKernel:
         if not groups.num_rows:
             return self.partial_schema.empty_table()
         # There are few windows, but many groups.
-        numbers = column_ticks(groups["__number"])
+        numbers = column_ticks(groups[NUMBER])
         firsts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
-        some = groups.select(["__number"]).take(pa.array(firsts))
-        labels = query(f"SELECT {self._label_sql} AS label FROM numbers", numbers=some)["label"].combine_chunks()
+        labels = labels_of(window, numbers[firsts])
         of = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(numbers)))
         return self.partial_table(groups.set_column(0, window.label, labels.take(pa.array(of))))
 
@@ -274,10 +273,9 @@ class AggregateKernel:
         """The answers of groups, each given by one partial row, in the same order."""
         if not partials.num_rows:
             return self.output_schema.arrow.empty_table()
-        partials = self.partial_table(partials)
-        if (plain := self._as_they_are(partials, self.output_schema.names)) is not None:
+        resolved = self._resolve_sums(self.partial_table(partials))
+        if (plain := self._as_they_are(resolved, self.output_schema.names)) is not None:
             return plain
-        resolved = self._resolve_sums(partials)
         groups = [quote(g) for g in self.grouping]
         finals = [f"{sql} AS {quote(name)}" for name, sql, _ in self.parts.finals]
         sql = f"SELECT {', '.join([*groups, *finals])} FROM partials"
@@ -309,7 +307,7 @@ class AggregateKernel:
         return cast(query(sql, partials=partials), schema)
 
     def _as_they_are(self, partials: pa.Table, names: Sequence[str]) -> pa.Table | None:
-        """Answers that are nothing but columns of the partial rows, as counts and extremes are; None if one is not."""
+        """Answers that are nothing but columns of the partial rows, as counts and sums are; None if one is not."""
         columns = []
         for name in names:
             column = name if name in self.grouping else self._plain.get(name)
@@ -334,7 +332,7 @@ class AggregateKernel:
     @cached_property
     def _plain(self) -> dict[str, str]:
         """The answers that are columns of partial rows, by name."""
-        columns = {f"({quote(p.column)})": p.column for p in self.parts.partials if not p.is_float_sum}
+        columns = {f"({quote(p.column)})": p.column for p in self.parts.partials}
         return {name: columns[sql] for name, sql, _ in self.parts.finals if sql in columns}
 
     @cached_property

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.duck import quote
+from penstock.kernels.duck import query, quote
 from penstock.kernels.step import EVERYTHING, Rows
-from penstock.kernels.ticks import Ticks, column_ticks
+from penstock.kernels.ticks import Ticks, calendar, column_ticks
 from penstock.operators.window import kernel as bucket
 from penstock.plan.window import TimeWindow, Window
+from penstock.plan.window.on_attribute import LABEL_TYPES
 from penstock.sql.partial import Partial
 
 NUMBER = "__number"
@@ -44,6 +45,23 @@ def listed(events: Rows, window: Window | None, keys: Sequence[str], partials: S
             sql = f"CAST({sql} AS DOUBLE)" if p.is_float_sum else sql
             found.append(f"{sql} AS {quote(p.column)}")
     return events.under(f"SELECT {', '.join(found)} FROM ({rows})").table()
+
+
+def labels_of(window: TimeWindow, numbers: Ticks) -> pa.Array:
+    """The labels of windows by their numbers, at least one, in order.
+
+    >>> labels_of(Window.tumbling(10, on="t"), np.array([-1, 7])).to_pylist()
+    [-10, 70]
+    """
+    t = LABEL_TYPES[window.unit]
+    ends = [window.origin + int(n) * window.slide for n in (numbers[0], numbers[-1])]
+    low, high = calendar(t) if pa.types.is_temporal(t) else (-_FAR, _FAR)
+    if not all(low <= end <= high for end in ends):
+        # SQL knows what can still be said, and says so where nothing can.
+        sql = f"SELECT {bucket.label_sql(window, NUMBER)} AS label FROM numbers"
+        return query(sql, numbers=pa.table({NUMBER: numbers}))["label"].combine_chunks()
+    ticks = numbers * np.int64(window.slide) + np.int64(window.origin)
+    return pa.array(ticks).cast(pa.int32() if t.bit_width == 32 else pa.int64()).cast(t)
 
 
 def _plainly(
