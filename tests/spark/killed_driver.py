@@ -1,4 +1,7 @@
-"""A driver with Spark in a process of its own, to be killed: `killed_driver.py scenario source home master conf`."""
+"""A driver with Spark in a process of its own, to be killed: `killed_driver.py scenario source home master conf`.
+
+Several scenarios, sources and homes, with commas between them, are run one after the other in one session.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from scenario import SCENARIOS
 import penstock as ps
 
 
-def spark_driver(source: Path, home: Path, master: str = "local[2]", name: str = "windows", **settings: Any) -> Any:
+def spark_driver(
+    source: Path | str, home: Path | str, master: str = "local[2]", name: str = "windows", **settings: Any
+) -> Any:
     """Start one, in a process group of its own. It prints a line when Spark is there, and one when it is done."""
     command = [sys.executable, __file__, name, str(source), str(home), master, json.dumps(settings)]
     return subprocess.Popen(
@@ -34,8 +39,9 @@ def kill_group(process: Any) -> None:
 def main(name: str, source: str, home: str, master: str, conf: str) -> None:
     spark = ps.spark_session(master, app="penstock-killed", memory="1g")
     print("started", flush=True)
-    run = SCENARIOS[name].start(Path(source), Path(home), spark, **json.loads(conf)).wait()
-    print("done", len(run.history), flush=True)
+    for each, given, place in zip(name.split(","), source.split(","), home.split(","), strict=True):
+        run = SCENARIOS[each].start(Path(given), Path(place), spark, **json.loads(conf)).wait()
+        print("done", len(run.history), flush=True)
     spark.stop()
 
 

@@ -1,6 +1,7 @@
-"""`kill -9` at random moments of tasks that stay and of drivers: the output is that of a run that nobody disturbed.
+"""`kill -9` at random moments of tasks that stay, of executors and of drivers: the output is that of a run that nobody
+disturbed. There are 40 of them in every test, and 1,000 in the long search.
 
-Executors of a cluster are killed in `test_cluster.py`. Moments are counted from epochs and runs as this machine does
+Moments are counted from epochs and runs as this machine does
 them, so that a quick machine meets as many of them as a slow one.
 """
 
@@ -130,6 +131,56 @@ def test_killed_drivers_on_spark(undisturbed: Undisturbed, tmp_path: Path) -> No
 @pytest.mark.timeout(3600)
 def test_fuzz_killed_drivers_on_spark(undisturbed: Undisturbed, tmp_path: Path, tried: Tried) -> None:
     tried(kill_drivers_on_spark(undisturbed, tmp_path, 30, seed=60))
+
+
+# --- executors ------------------------------------------------------------------------------------------------------
+
+
+def executors(group: int) -> list[int]:
+    """The executors among the processes of a group."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            ours = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[2]) == group
+            if ours and b"CoarseGrainedExecutorBackend" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def kill_executors(undisturbed: Undisturbed, home: Path, kills: int, seed: int, names: tuple[str, ...] = NAMES) -> str:
+    """Kill as many executors, three in each run of some queries one after the other; Spark starts others."""
+    chance, killed, turn = random.Random(seed), 0, 0
+    while killed < kills:
+        places = [home / f"executors-{turn}-{i}" for i in range(len(names))]
+        sources = [undisturbed(name)[0] for name in names]
+        driver = spark_driver(
+            ",".join(map(str, sources)), ",".join(map(str, places)), "local-cluster[2,1,512]", ",".join(names)
+        )
+        assert driver.stdout.readline() == "started\n"
+        for _ in range(min(3, kills - killed)):
+            time.sleep(chance.uniform(0, 2))
+            while not (there := executors(driver.pid)) and driver.poll() is None:
+                time.sleep(0.05)
+            if there:
+                os.kill(chance.choice(there), signal.SIGKILL)
+                killed += 1
+        said, _ = driver.communicate(timeout=200)
+        assert driver.returncode == 0 and said.count("done") == len(names), said[-4000:]
+        for name, place in zip(names, places, strict=True):
+            undisturbed.check(name, place)
+        turn += 1
+    return f"{killed} executors in {turn} runs"
+
+
+@pytest.mark.cluster
+def test_killed_executors(undisturbed: Undisturbed, tmp_path: Path) -> None:
+    kill_executors(undisturbed, tmp_path, 3, seed=7, names=NAMES[:2])
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(3600)
+def test_fuzz_killed_executors(undisturbed: Undisturbed, tmp_path: Path, tried: Tried) -> None:
+    tried(kill_executors(undisturbed, tmp_path, 20, seed=70))
 
 
 # --- tasks that stay ------------------------------------------------------------------------------------------------
