@@ -19,6 +19,7 @@ from backend import Outcome, assert_grammatical, difference, on_kernels, on_refe
 from case import FUNCTIONS, SCHEMA, Case, Cut, Feed
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
+from known_cases import feed
 from random_cases import aggregates, cuts, feeds_named, sessions, windows
 
 import penstock as ps
@@ -184,6 +185,44 @@ def test_joins_take_back_what_no_longer_holds(case: Case, cut: Cut) -> None:
 @settings(max_examples=15)
 def test_joins_of_the_reference_converge_too(case: Case) -> None:
     assert_converges(on_reference(case).rows, on_reference_at_once(case), "reference")
+
+
+#: Partners that are not kept, because the other input is over for their key, still count: `a` is told alone once.
+_OVER_ON_ONE_SIDE = [
+    Case(
+        f"({left}).join({right}, 'k', '{how}'){over}",
+        (
+            feed("s", (1, "a", 1.0), "[*, 'a', *, *, *, *]", (2, "b", 2.0)),
+            feed("t", *((number, "a", float(number)) for number in range(5)), promises=".ends()"),
+        ),
+    )
+    for how in ("left", "right", "full", "semi", "anti")
+    for left, right in (
+        ("s", "t.select('k', other='id')"),
+        ("t", "s.select('k', other='id')"),
+        ("s", "t.group_by('k', 'n').agg(c='count(*)').select('k', 'c')"),
+    )
+    for over in ("", ".group_by('k').agg(rows='count(*)')")
+]
+
+
+@pytest.mark.parametrize("case", _OVER_ON_ONE_SIDE, ids=lambda case: case.query)
+def test_partners_that_are_not_kept_count(case: Case) -> None:
+    for max_rows in (1, None):
+        cut = Cut(file_rows=1, max_rows=max_rows)
+        expected, found = on_reference(case), on_kernels(case, cut, change=at_once)
+        if any(WEIGHT in row for row in found.rows):
+            assert_converges(expected.rows, found.rows, f"{max_rows} rows an epoch")
+        assert found.state == 0
+        assert_grammatical(found)
+    if WEIGHT in at_once(case.stream()).schema:
+        assert_converges(expected.rows, on_reference_at_once(case), "reference")
+
+
+@pytest.mark.spark
+def test_partners_that_are_not_kept_count_on_spark(spark: Any) -> None:
+    for case in _OVER_ON_ONE_SIDE[4:6]:
+        check(case, Cut(file_rows=1, max_rows=1), on_spark(case, Cut(file_rows=1, max_rows=1), spark, change=at_once))
 
 
 @given(chains())

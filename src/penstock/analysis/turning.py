@@ -74,7 +74,7 @@ def as_held_back(plan: Plan, known: Mapping[str, Mapping[str, Any]]) -> Plan:
     """
     held = _held_back(plan.describe())
     missing = {i for i in _held_back(known) if i not in held}
-    if not missing or not any(is_weighted(n.operator) for n in plan.nodes):
+    if not missing:
         return plan
     made: dict[int, Operator] = {}
     for node in plan.nodes:

@@ -1,9 +1,10 @@
 """The join of rows that may be taken back: what changes for the pairs, and for the rows without a partner.
 
 With A and B the rows held before the epoch, and dA and dB what it changes, pairs change by dA ⋈ B + A ⋈ dB + dA ⋈ dB:
-weights multiply. A row may come out alone while it has no partner; how many it has is counted anew for the rows that
-come or go and for those that meet a change, so the rest of the state is not looked at. What is held are rows that hold:
-one that is taken back takes an equal one with it.
+weights multiply. A row may come out alone while it has no partner; how many it has stands beside it (`__partners`), and
+only rows that meet a change are looked at and written anew. It cannot be counted among what is held: partners may have
+left, or may never have been stored, though the row itself still waits for others. What is held are rows that hold: one
+that is taken back takes an equal one with it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from penstock.operators.revised_join.operator import RevisedJoin
 from penstock.plan.weight import WEIGHT, without_weight
 
 Weights = npt.NDArray[np.int64]
+
+#: How many partners a row has that may come out alone.
+PARTNERS = "__partners"
 
 
 class RevisedJoinKernel(JoinKernel):
@@ -98,7 +102,7 @@ class RevisedJoinKernel(JoinKernel):
                         output.clear()
         for port in (0, 1):
             if self._alone_while[port]:
-                output += self._by_themselves(port, new, stored)
+                new[port], stored[port] = self._by_themselves(port, new, stored, output)
         runs: list[list[SortedRun]] = []
         for port in (0, 1):
             kept = self._cancelled(port, new[port], stored[port])
@@ -138,55 +142,52 @@ class RevisedJoinKernel(JoinKernel):
         return _weigh(super()._alone(port, rows, at), np.asarray(pick(rows, WEIGHT, at)))
 
     def _by_themselves(
-        self, port: int, new: Sequence[SortedRun], stored: Sequence[Sequence[SortedRun]]
-    ) -> Iterator[pa.Table]:
-        """Changes of the rows of one input that come out alone, as they find partners or lose them."""
+        self, port: int, new: Sequence[SortedRun], stored: Sequence[Sequence[SortedRun]], output: list[pa.Table]
+    ) -> tuple[SortedRun, list[SortedRun]]:
+        """Changes of the rows of one input that come out alone, as they find partners or lose them.
+
+        Given back are the rows with how many partners they have now.
+        """
         others, changes = stored[1 - port], new[1 - port]
         mine = new[port]
-        if len(mine):
-            now = np.flatnonzero(self._out(port, self._partners(port, mine, (*others, changes))))
-            if len(now):
-                yield self._alone(port, mine.source, mine.at(now))
+        partners = self._partners(port, mine, (*others, changes))
+        if len(now := np.flatnonzero(self._out(port, partners))):
+            output.append(self._alone(port, mine.source, mine.at(now)))
+        mine = _counted(mine, np.arange(len(mine)), partners)
+        known: list[SortedRun] = []
         for run in stored[port]:
-            met, gained = self._meeting(port, run, changes)
+            known.append(run)
+            gained = self._partners(port, run, (changes,))
+            met = np.flatnonzero(gained)
             if not len(met):
                 continue
-            before = self._partners(port, run, others, met)
-            was, now_out = self._out(port, before[met]), self._out(port, (before + gained)[met])
+            before = run.values(PARTNERS)[met]
+            after = before + gained[met]
+            was, now_out = self._out(port, before), self._out(port, after)
             for flips, sign in ((was & ~now_out, -1), (now_out & ~was, 1)):
                 if flips.any():
                     rows = super()._alone(port, run.rows, met[flips])
-                    yield _weigh(rows, sign * _weights(run)[met[flips]])
+                    output.append(_weigh(rows, sign * _weights(run)[met[flips]]))
+            known.append(_counted(run, met, after))
+            run.mark(DEAD, met)
+        return mine, known
 
     def _out(self, port: int, partners: Weights) -> Mask:
         """Whether rows with so many partners come out by themselves."""
         none: Mask = partners == 0
         return none if self._alone_while[port] == "none" else ~none
 
-    def _meeting(self, port: int, run: SortedRun, changes: SortedRun) -> tuple[Positions, Weights]:
-        """Which rows of a run meet some change of the other input; and for all rows, how many partners that brings."""
-        gained = np.zeros(len(run), dtype=np.int64)
-        touched = np.zeros(len(run), dtype=bool)
-        for at, theirs in self._matches(port, run, changes):
-            np.add.at(gained, at, _weights(changes)[theirs])
-            touched[at] = True
-        return np.flatnonzero(touched), gained
-
-    def _partners(
-        self, port: int, run: SortedRun, others: Sequence[SortedRun], among: Positions | None = None
-    ) -> Weights:
-        """For the rows of a run, how many partners others hold; 0 for rows that are not asked for."""
+    def _partners(self, port: int, run: SortedRun, others: Sequence[SortedRun]) -> Weights:
+        """For the rows of a run, how many partners others hold, or bring."""
         found = np.zeros(len(run), dtype=np.int64)
         for other in others:
-            for at, theirs in self._matches(port, run, other, among):
+            for at, theirs in self._matches(port, run, other):
                 np.add.at(found, at, _weights(other)[theirs])
         return found
 
-    def _matches(
-        self, port: int, run: SortedRun, other: SortedRun, among: Positions | None = None
-    ) -> Iterator[tuple[Positions, Positions]]:
+    def _matches(self, port: int, run: SortedRun, other: SortedRun) -> Iterator[tuple[Positions, Positions]]:
         """The positions of pairs of a row of one input and its partner from the other."""
-        for at, theirs in meet(run, other, self._rules[port], among):
+        for at, theirs in meet(run, other, self._rules[port]):
             if self.join.residual is not None:
                 left, li, right, ri = (run, at, other, theirs) if port == 0 else (other, theirs, run, at)
                 true = self._residual(left, li, right, ri)
@@ -214,6 +215,14 @@ class RevisedJoinKernel(JoinKernel):
                 held.mark(DEAD, at)
                 left[np.flatnonzero(left)[mine]] = False
         return run.part(np.flatnonzero(weights > 0), 0)
+
+
+def _counted(run: SortedRun, at: Positions, partners: Weights) -> SortedRun:
+    """Some rows of a run, with how many partners they have."""
+    rows = run.source.take(pa.array(run.at(at)))
+    if PARTNERS in rows.column_names:
+        rows = rows.drop_columns([PARTNERS])
+    return SortedRun(rows.append_column(PARTNERS, pa.array(partners, pa.int64())), run.time, group=run.group)
 
 
 def _weights(run: SortedRun) -> Weights:

@@ -18,9 +18,10 @@ from penstock.reference.summary import identity
 
 @dataclass
 class WeightedEvent(HeldEvent):
-    """A row that holds, as often as its weight says."""
+    """A row that holds, as often as its weight says. Of its `partners` some may not be held any more."""
 
     weight: int = 1
+    partners: int = 0
 
 
 class RevisedJoinReference(PairReference):
@@ -38,17 +39,18 @@ class RevisedJoinReference(PairReference):
         out: list[Item] = []
         if self.declared.how not in ("semi", "anti"):
             out += [self._pair(input, row, h.row, weight * h.weight) for h in theirs]
-        if self._alone(input, sum(h.weight for h in theirs)):
+        partners = sum(h.weight for h in theirs)
+        if self._alone(input, partners):
             out.append(self._pair(input, row, None, weight))
         for h in theirs:
-            before = sum(m.weight for m in self.held[input] if self._match(m, h))
-            was, now = self._alone(1 - input, before), self._alone(1 - input, before + weight)
+            was, now = self._alone(1 - input, h.partners), self._alone(1 - input, h.partners + weight)
+            h.partners += weight
             if was != now:
                 out.append(self._pair(1 - input, h.row, None, h.weight if now else -h.weight))
-        self._take(input, row, weight)
+        self._take(input, row, weight, partners)
         return [*out, *self.outlet.speak()]
 
-    def _take(self, input: int, row: Row, weight: int) -> None:
+    def _take(self, input: int, row: Row, weight: int, partners: int) -> None:
         wanted = self.partners.wanted(input, row)
         if wanted is None or not self.promised[1 - input].could_come(wanted):
             return
@@ -57,7 +59,7 @@ class RevisedJoinReference(PairReference):
             same[0].weight += weight
             self.held[input][:] = [h for h in self.held[input] if h.weight]
         else:
-            self.held[input].append(WeightedEvent(row, input, weight=weight))
+            self.held[input].append(WeightedEvent(row, input, weight=weight, partners=partners))
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         known = self.promised[input].add(pattern)
