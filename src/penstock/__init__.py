@@ -28,6 +28,7 @@ from penstock.plan.consistency import Consistency
 from penstock.plan.policy import Measured, Punctuate
 from penstock.plan.table import Table, table
 from penstock.plan.window import Window
+from penstock.shedding.policy import Shedding
 from penstock.shedding.qos import QoS
 from penstock.version import __version__
 
@@ -57,6 +58,7 @@ __all__ = [
     "Query",
     "Run",
     "Schema",
+    "Shedding",
     "Stream",
     "Table",
     "Trigger",

@@ -64,6 +64,8 @@ class EpochPlan:
     heard: dict[str, Any] = field(default_factory=dict)
     #: By source, how late events may come and for how long they are held back.
     dial: dict[str, list[int]] = field(default_factory=dict)
+    #: What is shed, and all that this follows from.
+    shed: dict[str, Any] = field(default_factory=dict)
     #: By name what each sink is, as `target`, and, if it is one, the `folder` of its results.
     sinks: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -112,6 +114,8 @@ class Manifest:
     control: int = 0
     feedback: dict[str, Any] = field(default_factory=dict)
     uses: Uses = field(default_factory=dict)
+    #: Where shedding stands.
+    shed: dict[str, Any] = field(default_factory=dict)
     #: What the run has measured of itself.
     measured: dict[str, Any] = field(default_factory=dict)
 

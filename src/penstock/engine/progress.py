@@ -39,6 +39,11 @@ class Progress:
     saved: dict[str, int] = field(default_factory=dict)
     """What feedback spared in this epoch, such as `source:traffic never read`, `join-1 purged`, `select-1 dropped`."""
     total_saved: dict[str, int] = field(default_factory=dict)
+    shed: dict[str, int] = field(default_factory=dict)
+    """What was given up in this epoch because it was too much, such as `source:traffic never read`."""
+    total_shed: dict[str, int] = field(default_factory=dict)
+    shedding: dict[str, Any] = field(default_factory=dict)
+    """Where shedding stands: what it was told (`at`), and by output the share that is asked for and what was lost."""
     guards: int = 0
     """Records of feedback in force."""
     told: str = ""

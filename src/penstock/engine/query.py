@@ -14,6 +14,7 @@ from penstock.builder.held import folded, settled
 from penstock.builder.stream import StreamBuilder, explained
 from penstock.contract.report import Report
 from penstock.engine.admission import admit
+from penstock.engine.overload import check_qos, wished
 from penstock.engine.progress import Progress
 from penstock.engine.run import Run, Trigger, TriggerName, parse_trigger
 from penstock.engine.settings import Settings, check_setting
@@ -25,6 +26,8 @@ from penstock.plan.consistency import Consistency
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Plan
 from penstock.plan.weight import is_weighted
+from penstock.shedding.policy import Shedding
+from penstock.shedding.qos import QoS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,12 +46,16 @@ class Query:
 
     stream: StreamBuilder
     sink: Target
+    #: What its results are worth when not all of them can be given.
+    qos: QoS | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.sink, Target):
             raise UserError(
                 f"to({shortly(self.sink)}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…"
             )
+        if self.qos is not None:
+            check_qos(self.qos, self.stream.schema)
 
     def __repr__(self) -> str:
         return f"<Query {self.stream.operator.kind} ({self.stream.schema}) to {self.sink!r}>"
@@ -105,7 +112,8 @@ class Queries:
         sinks = []
         for part in self.told:
             operator = part.stream.operator
-            sinks.append(Sink((operator,), operator.schema, target=part.sink.fitted(operator.schema)))
+            target = part.sink.fitted(operator.schema)
+            sinks.append(Sink((operator,), operator.schema, target=target, qos=part.qos))
         return Plan.of(*sinks)
 
     @property
@@ -143,6 +151,7 @@ class Queries:
         allow_unbounded: str | None = None,
         feedback: str | Sequence[str] = (),
         consistency: Consistency | None = None,
+        shedding: Shedding | None = None,
         **settings: Any,
     ) -> Run:
         """Start them; see `Stream.start`."""
@@ -173,6 +182,7 @@ class Queries:
             spark=spark,
             listener=listener,
             admission=admission,
+            wish=wished(queries.plan, shedding),
         )
 
 

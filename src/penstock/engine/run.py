@@ -21,6 +21,7 @@ from penstock.checkpoint.checkpoint import Checkpoint
 from penstock.checkpoint.storage import Storage, below
 from penstock.engine.admission import Admission
 from penstock.engine.epoch.driver import Driver
+from penstock.engine.epoch.shedding import SheddingWish
 from penstock.engine.progress import Progress
 from penstock.engine.reservation import reserve
 from penstock.engine.settings import TUNABLE, Settings, check_setting
@@ -99,6 +100,7 @@ class Run(Talking):
         listener: Callable[[Progress], None] | None = None,
         admission: Admission | None = None,
         feedback: Sequence[str] = (),
+        wish: SheddingWish | None = None,
     ) -> None:
         self.trigger = trigger
         self.history: deque[Progress] = deque(maxlen=10_000)
@@ -128,6 +130,7 @@ class Run(Talking):
                 bounded=trigger.bounded,
                 inboxes=paths,
                 listener=self._progress,
+                wish=wish,
             )
             self.driver.hurried = trigger.kind != "once"
             self.driver.every = trigger.seconds

@@ -27,6 +27,8 @@ from penstock.pattern.schema import Schema
 from penstock.pattern.types import coerce_value
 from penstock.plan.consistency import Consistency
 from penstock.plan.promise import Generated, Inbox
+from penstock.shedding.policy import Shedding
+from penstock.shedding.qos import QoS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +82,8 @@ class Stream(StreamBuilder):
         allow_unbounded: str | None = None,
         feedback: str | Sequence[str] = (),
         consistency: Consistency | None = None,
+        qos: QoS | None = None,
+        shedding: Shedding | None = None,
         **settings: Any,
     ) -> Run:
         """Start the query and return its handle.
@@ -100,6 +104,10 @@ class Stream(StreamBuilder):
         final; at `ps.Consistency.middle(remember="1 h")` they are told at once, and corrected. Each row then has a
         `_weight`: +1 says that it holds from now on, −1 that it no longer does.
 
+        `qos` says what the results are worth when the machine cannot give all of them, and `shedding` how much is given
+        up: as much as the load demands (`ps.Shedding.auto()`, the default with `qos`) or by hand
+        (`ps.Shedding.to("60%")`). What is delivered is exact. Without both, nothing is ever given up.
+
         `feedback` is told to the run before its first epoch; `run.feedback(…)` tells it more while it goes on.
         """
         if isinstance(sink, list | tuple | set) and sink:
@@ -111,7 +119,7 @@ class Stream(StreamBuilder):
             raise UserError(
                 f"start(sink={shortly(sink)}) is not a sink", hint="ps.parquet('out'), ps.memory(), ps.console()…"
             )
-        return Queries((self.to(sink),)).start(
+        return Queries((self.to(sink, qos=qos),)).start(
             trigger=trigger,
             every=every,
             checkpoint=checkpoint,
@@ -122,6 +130,7 @@ class Stream(StreamBuilder):
             allow_unbounded=allow_unbounded,
             feedback=feedback,
             consistency=consistency,
+            shedding=shedding,
             **settings,
         )
 
@@ -136,9 +145,12 @@ class Stream(StreamBuilder):
         (operator,) = turn([self.operator], consistency)
         return replace(self, operator=operator)
 
-    def to(self, sink: Target) -> Query:
-        """The query together with where its results go, for `ps.start([…])`, which starts several at once."""
-        return Query(self, sink)
+    def to(self, sink: Target, *, qos: QoS | None = None) -> Query:
+        """The query together with where its results go, for `ps.start([…])`, which starts several at once.
+
+        `qos` says what the results are worth beside those of the others, when not all can be given.
+        """
+        return Query(self, sink, qos)
 
     def collect(self, **options: Any) -> pa.Table:
         """Run over everything there is now and return the results: for tests, notebooks and small answers."""

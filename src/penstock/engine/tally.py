@@ -57,6 +57,7 @@ def totals(
         "retracted": before.get("retracted", 0) + sum(r.retracted for r in reports),
         "dead": added([before.get("dead", {}), *(r.dead for r in reports)]),
         "saved": added([before.get("saved", {}), saved]),
+        **({"shed": shed} if (shed := added([before.get("shed", {}), *(r.account.shed for r in reports)])) else {}),
     }
 
 
@@ -97,6 +98,8 @@ def progress(
         total_rows_out=manifest.totals["rows_out"],
         total_dead=manifest.totals["dead"],
         total_saved=manifest.totals["saved"],
+        shed=added(r.account.shed for r in reports),
+        total_shed=manifest.totals.get("shed", {}),
         disorder={names[i]: d for i, s in promises.items() if (d := _disorder(s))},
         work=added(r.work for r in reports),
         read=added({names[i]: t["rows"] - t["rejected"]} for r in reports for i, t in r.promises),

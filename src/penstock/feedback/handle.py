@@ -19,6 +19,7 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import Schema
 from penstock.plan.consistency import Consistency
 from penstock.plan.plan import Plan
+from penstock.shedding.policy import Shedding
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
@@ -67,6 +68,12 @@ class Talking:
         told = self.driver.feedback.turn(consistency)
         over = () if self._thread.is_alive() else ("the run has ended: it waits until the run is started again",)
         return Receipt(told, repr(consistency), "the query", lambda: over)
+
+    def shed(self, shedding: Shedding) -> Receipt:
+        """Give up so much from the next epoch on: `ps.Shedding.to("60%")`, `.auto()`, or `.off()` for nothing."""
+        told = self.driver.feedback.shed(shedding)
+        over = () if self._thread.is_alive() else ("the run has ended: it waits until the run is started again",)
+        return Receipt(told, repr(shedding), "the query", lambda: over)
 
     def demand(self, pattern: str = "", *, timeout: float = 60.0, to: str | None = None) -> pa.Table:
         """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.

@@ -17,13 +17,14 @@ from penstock.errors import PenstockError, UserError, shortly
 from penstock.feedback.address import Address, address, told_to
 from penstock.feedback.answers import refuse
 from penstock.feedback.guards import Guards
-from penstock.feedback.log import DIAL, ControlLog
+from penstock.feedback.log import DIAL, SHED, ControlLog
 from penstock.feedback.trail import CLIENT
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
 from penstock.plan.consistency import Consistency
 from penstock.plan.place import Place
 from penstock.plan.plan import Plan
+from penstock.shedding.policy import Shedding
 
 if TYPE_CHECKING:
     from penstock.checkpoint.checkpoint import EpochPlan
@@ -33,17 +34,26 @@ if TYPE_CHECKING:
 Issued = dict[str, Any]
 #: The sink whose results are wanted now, and which of them.
 Demand = tuple[str, Pattern]
-#: What is said: to an operator, or that the dial is to stand elsewhere.
-Heard = tuple[Address, Feedback] | Consistency
+#: What is said: to an operator, that the dial is to stand elsewhere, or how much is to be given up.
+Heard = tuple[Address, Feedback] | Consistency | Shedding
 
 
 class Listening:
     """The feedback of one run."""
 
     def __init__(
-        self, plan: Plan, storage: Storage, warnings: list[str] | None = None, records: Storage | None = None
+        self,
+        plan: Plan,
+        storage: Storage,
+        warnings: list[str] | None = None,
+        records: Storage | None = None,
+        *,
+        sheds: Shedding | None = None,
     ) -> None:
         self.plan = plan
+        #: How much the run was to give up when it was started (None: nothing, ever), and what it was told since.
+        self.sheds = sheds
+        self.shedding: Shedding | None = None
         self.log = ControlLog(storage, records)
         self.nodes = {n.id: n for n in plan.nodes}
         self.guards = Guards(plan)
@@ -96,6 +106,20 @@ class Listening:
         turned(self.plan, consistency)
         return self.log.submit({"text": f"{DIAL} {consistency.text}"})
 
+    def shed(self, shedding: Shedding) -> str:
+        """Have so much given up from the next epoch on; returns the id of the message."""
+        if not isinstance(shedding, Shedding):
+            raise UserError(f"shed({shortly(shedding)}) is not possible", hint="ps.Shedding.to('60%'), .auto(), .off()")
+        self._check_sheds()
+        return self.log.submit({"text": f"{SHED} {shedding.text}"})
+
+    def _check_sheds(self) -> None:
+        if self.sheds is None:
+            raise UserError(
+                "the run was started without qos= and shedding=, so it gives nothing up",
+                hint="stop it and start it again with shedding=ps.Shedding.off() and the same checkpoint",
+            )
+
     def _turn(self, consistency: Consistency | None) -> None:
         self.setting = self.started if consistency is None else turned(self.plan, consistency)
         self.turned = consistency
@@ -119,7 +143,7 @@ class Listening:
                 # It was checked where it was said; another version of the program, or of the query, sees it otherwise.
                 self._refuse(name, f"feedback {shortly(body['text'])}", error)
                 continue
-            if isinstance(said, Consistency):
+            if isinstance(said, Consistency | Shedding):
                 requests.append((name, body, said))
             elif said[1].intent is Intent.DEMANDED:
                 # Demands change no guard: they are answered after an epoch.
@@ -151,6 +175,8 @@ class Listening:
         }
         if self.turned is not None:
             body["dial"] = {"at": self.turned.text, "over": self.started}
+        if self.shedding is not None and self.sheds is not None:
+            body["shed"] = {"at": self.shedding.text, "over": self.sheds.text}
         self._unwritten, self.told = body, self.guards.trail.latest
         self._frozen[self.version] = self.guards.copy()
         self.issued, self._covered = [], False
@@ -178,6 +204,9 @@ class Listening:
             consistency = Consistency.parse(rest)
             turned(self.plan, consistency)
             return consistency
+        if word == SHED:
+            self._check_sheds()
+            return Shedding.parse(rest)
         to = self.address(body.get("node") or None)
         return to, told_to(to, body["text"], self.nodes[to.node].operator.schema)
 
@@ -203,6 +232,9 @@ class Listening:
         """Take a message up; False if no operator could make sense of it, which must not stop the run."""
         if isinstance(said, Consistency):
             self._turn(said)
+            return True
+        if isinstance(said, Shedding):
+            self.shedding = said
             return True
         to, feedback = said
         before = self.guards.copy()
@@ -331,6 +363,9 @@ class Listening:
         same = dial is not None and {i: tuple(e) for i, e in dial["over"].items()} == self.started
         self._turn(Consistency.parse(dial["at"]) if dial is not None and same else None)
         self._covered = dial is not None and not same
+        shed = body.get("shed")
+        same = shed is not None and self.sheds is not None and shed["over"] == self.sheds.text
+        self.shedding = Shedding.parse(shed["at"]) if shed is not None and same else None
         return body
 
     def give_back(self, plans: Iterable[EpochPlan]) -> None:

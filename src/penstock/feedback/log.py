@@ -27,6 +27,8 @@ PER_EPOCH = 256
 LARGEST = 1 << 20
 #: The word with which a message begins that turns the dial.
 DIAL = "consistency"
+#: The word with which one begins that says how much is to be given up.
+SHED = "shed"
 
 
 def message(body: object) -> dict[str, Any]:

@@ -43,4 +43,7 @@ class Begun:
     assignments: list[str] = field(default_factory=list)
     spared: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     saved: dict[str, int] = field(default_factory=dict)
+    shed: dict[str, int] = field(default_factory=dict)
+    #: Where shedding stood when its events had been read.
+    shed_state: dict[str, Any] = field(default_factory=dict)
     unreadable: list[Split] = field(default_factory=list)

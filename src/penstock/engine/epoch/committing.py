@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def own_report(driver: Driver, begun: Begun) -> TaskReport:
     """What the plan of an epoch alone amounts to: rows spared, files passed over."""
     report = TaskReport("plan", saved=begun.saved)
+    report.account.shed = begun.shed
     if begun.unreadable:
         letters, task = passed_over_letters(begun.unreadable), f"s{len(begun.assignments):03d}"
         report.outputs.extend(driver.targets["dead"].staging.write(letters, begun.plan.epoch, task))
@@ -64,6 +65,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         control=begun.plan.control,
         feedback=driver.feedback.to_json(begun.plan.control),
         uses=used(driver.manifest.uses, [r.uses for r in reports], epoch, units),
+        shed=begun.shed_state,
         measured=driver.statistics.to_json(),
     )
     driver.backstage.clear()
@@ -99,6 +101,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
                 final_up_to={name: final.up_to for name, final in driver.final.items()},
                 path="job" if begun.residents is None else "resident",
                 measured=driver.statistics,
+                shedding=driver.shedder.told(begun),
             )
         )
 

@@ -30,6 +30,7 @@ from penstock.engine.epoch.planning import choose
 from penstock.engine.epoch.punctuate import Standing, punctuate
 from penstock.engine.epoch.recovering import can_mend, recover, sweep
 from penstock.engine.epoch.rehearse import rehearse
+from penstock.engine.epoch.shedding import Shedder, SheddingWish
 from penstock.engine.epoch.submitting import both, merge, submit
 from penstock.engine.epoch.violation import raise_errors
 from penstock.engine.inverted_tables import Inverted
@@ -77,8 +78,10 @@ class Driver:
         bounded: bool,
         inboxes: Mapping[str, str] | None = None,
         listener: Callable[[Progress], None] | None = None,
+        wish: SheddingWish | None = None,
     ) -> None:
         self.plan = plan
+        self.wish = wish
         self.spark = spark
         self.checkpoint = checkpoint
         self.targets = dict(targets)
@@ -138,7 +141,8 @@ class Driver:
         self.deltas: dict[str, list[Any]] = {i: [] for i in self.sources}
         self.gone: list[str] = []
         written = self.checkpoint.storage, self.checkpoint.warnings, self.checkpoint.records
-        self.feedback = Listening(self.plan, *written)
+        self.feedback = Listening(self.plan, *written, sheds=None if self.wish is None else self.wish.policy)
+        self.shedder = Shedder(self.plan, self.wish, self.checkpoint.warnings)
         self.planned = 0
         self.only_heard = False
         self.to_drop: Places = {}
@@ -268,6 +272,7 @@ class Driver:
         scanned = time.perf_counter()
         raise_errors(self.sources, scans)
         reach("scanned")
+        self.shedder.saw(begun, scans)
         told = [*begun.spared, *(pair for r in scans for pair in r.promises)]
         self.checkpoint.warnings.extend(self.clock.look(told, self.promises, begun.plan.splits))
         now = punctuate(self.pipeline, standing, scans)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from penstock.checkpoint.checkpoint import EpochPlan
+from penstock.engine.epoch.begun import Places
 from penstock.engine.epoch.measuring import look_at_backlogs
 from penstock.engine.inverted_tables import read_after_all
+from penstock.engine.source.formats.footer import measured_attribute
+from penstock.engine.source.formats.read import read
+from penstock.engine.source.listing import open_reader, reader_options
+from penstock.engine.source.split import Split
 from penstock.engine.unread import check_unread
+from penstock.kernels.ticks import from_tick, to_tick
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import between
 from penstock.plan.place import Place
 from penstock.plan.promise import EndOfSource
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
+
+
+#: So many rows of a stream are looked at to see where it begins.
+FIRST_LOOK = 1_000
 
 
 def choose(driver: Driver, epoch: int) -> EpochPlan | None:
@@ -24,20 +39,24 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
     guards = driver.feedback.under(control)
     before = driver.inverted.tables(guards, driver.bounded)
     unwanted, preferred = driver.inverted.patterns(guards, before or {}), guards.preferred
+    shedder = driver.shedder
+    shed = shedder.plan_epoch(driver.feedback.shedding, driver.final, oldest(driver)) if shedder.active else None
+    places = {} if shed is None else driver.shedder.patterns(epoch, shed)
     for node_id, reader in driver.readers.items():
         found = reader.plan(
             driver.settings.max_rows,
             driver.settings.max_bytes,
             driver.parallelism,
             driver.bounded,
-            guard=unwanted.get(Place(node_id), ()),
+            guard=(*unwanted.get(Place(node_id), ()), *places.get(Place(node_id), ())),
             prefer=preferred.get(node_id, ()),
             steady=node_id in driver.steady,
         )
         if found:
-            splits[node_id] = [s.to_json() for s in found]
+            splits[node_id] = [s.to_json() for s in told_apart(driver, node_id, found, unwanted, places)]
         if reader.concerned is not None:
-            unwanted[Place(node_id)] = reader.concerned
+            given_up = {id(p) for p in places.get(Place(node_id), ())}
+            unwanted[Place(node_id)] = tuple(p for p in reader.concerned if id(p) not in given_up)
     ends: list[str] = []
     if driver.bounded:
         over = driver.manifest.ended
@@ -64,7 +83,49 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
     plan = EpochPlan(epoch, splits, ends, control, driver.plan.fingerprint, partitions, tables, driver.told)
     dial = {source: list(extents) for source, extents in driver.feedback.setting.items()}
     sinks = {n.id: driver.targets[n.id].known(n.operator.detail) for n in driver.plan.sinks}
-    return replace(plan, dial=dial, sinks=sinks)
+    return replace(plan, dial=dial, sinks=sinks, shed={} if shed is None else shed.to_json())
+
+
+def oldest(driver: Driver) -> dict[str, int]:
+    """By source and attribute the oldest tick in the first rows of streams that begin, if shedding is to know it."""
+    found: dict[str, int] = {}
+    if not driver.shedder.begins or driver.manifest.epoch or driver.planned:
+        return found
+    for node_id, names in driver.shedder.clocks.items():
+        source = driver.sources[node_id]
+        reader = open_reader(source, driver.inboxes.get(node_id), lenient=True)
+        for split in reader.plan(FIRST_LOOK, None, 1, driver.bounded):
+            if split.format == "generated" or not split.unreadable:
+                rows = read(split, source.schema, names, source.promises, reader_options(source)).table
+                ticks = {name: pc.min(rows[name]).as_py() for name in names} if rows.num_rows else {}
+                for name, least in ticks.items():
+                    if least is not None:
+                        known = found.get(f"{node_id}.{name}")
+                        tick = to_tick(least)
+                        found[f"{node_id}.{name}"] = tick if known is None else min(tick, known)
+    return found
+
+
+def told_apart(
+    driver: Driver, node_id: str, splits: Sequence[Split], unwanted: Places, places: Places
+) -> Sequence[Split]:
+    """The splits, with those marked that are spared not because nobody wants them but because it would be too much."""
+    mine, shed = unwanted.get(Place(node_id), ()), places.get(Place(node_id), ())
+    if not shed:
+        return splits
+    schema = driver.sources[node_id].schema
+    name = measured_attribute(schema, driver.sources[node_id].promises)
+
+    def given_up(split: Split) -> bool:
+        if not mine:
+            return True
+        if name is None or split.low is None or split.high is None:
+            return False
+        t = schema.type_of(name)
+        whole = between(from_tick(split.low, t), from_tick(split.high, t), True, True)
+        return any(p.contains(Pattern.by_name(schema, {name: whole})) for p in shed)
+
+    return [replace(s, shed=True) if s.spared and given_up(s) else s for s in splits]
 
 
 def _says_when_over(driver: Driver, source: str) -> bool:

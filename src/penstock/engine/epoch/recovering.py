@@ -49,6 +49,7 @@ def recover(driver: Driver, damaged: DamagedError | None = None) -> None:
         driver.final = {i: final.restored(known.get(i, {})) for i, final in driver.final.items()}
         if (done := driver.checkpoint.plan_of(found.epoch)) is not None:
             driver.table_keeper.restore(done.tables)
+        driver.shedder.restore(found.shed, found.epoch)
         driver.feedback.restore(found.control, found.feedback, found.epoch)
         if found is newest:
             publish(driver, found)
@@ -92,6 +93,7 @@ def _take_up_plans(driver: Driver, newest: int) -> None:
     driver.feedback.give_back(driver.checkpoint.plans_after(epoch - 1))
     driver.checkpoint.forget_plans(epoch - 1)
     if driver.stored:
+        driver.shedder.restore(driver.stored[epoch - 1].shed, driver.manifest.epoch)
         driver.feedback.take_up(driver.stored[epoch - 1].control, driver.manifest.epoch)
 
 

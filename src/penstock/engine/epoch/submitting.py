@@ -58,7 +58,8 @@ def submit(driver: Driver, begun: Begun) -> None:
         splits = [Split.from_json(s) for s in stored]
         begun.unreadable += [s for s in splits if s.unreadable]
         begun.spared += [(node_id, told) for told in tell_spared(state.promises, splits)]
-        begun.saved = added([begun.saved, count_spared(driver.sources[node_id].name, splits)])
+        saved, shed = count_spared(driver.sources[node_id].name, splits)
+        begun.saved, begun.shed = added([begun.saved, saved]), added([begun.shed, shed])
         for task in plan_tasks(state, splits, _tasks_for(splits, driver.parallelism)):
             pairs = [(s.to_json(), None if k is None else k.to_json()) for s, k in task]
             records.append(json.dumps({"source": node_id, "splits": pairs}))
@@ -81,6 +82,7 @@ def submit(driver: Driver, begun: Begun) -> None:
         purges=guards.fresh if guards.epoch == begun.plan.epoch else {},
         told=_told(driver, begun.plan.told, guards),
         on_error=driver.settings.on_error,
+        dropping=driver.shedder.dropping(begun.plan),
         groups=driver.buckets if driver.pipeline.labours or size >= SMALLEST_TASK or state_rows >= SMALL_STATE else 1,
         fused=bool(records) and driver.pipeline.levels == 1 and size < fuse_below,
     )

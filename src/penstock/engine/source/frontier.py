@@ -109,9 +109,13 @@ def tell_spared(promises: Sequence[Promise], splits: Sequence[Split]) -> list[di
     return [passed_over(s, promises) for s in splits if s.spared]
 
 
-def count_spared(stream: str, splits: Sequence[Split]) -> dict[str, int]:
-    """What is saved by the splits that are spared, in words for a report."""
+def count_spared(stream: str, splits: Sequence[Split]) -> tuple[dict[str, int], dict[str, int]]:
+    """What is saved by the splits that are spared, in words: by those nobody wants, and by those that are shed."""
     spared = [s for s in splits if s.spared]
+    return _counts(stream, [s for s in spared if not s.shed]), _counts(stream, [s for s in spared if s.shed])
+
+
+def _counts(stream: str, spared: Sequence[Split]) -> dict[str, int]:
     counts = {
         "never read": sum(s.rows or 0 for s in spared),
         "row groups skipped": sum(len(s.row_groups) for s in spared),

@@ -16,6 +16,7 @@ class Split:
     are None where that is not known without reading. `last` says that nothing of the file is left behind it. What is
     `spared` is not read: nobody wants a row of it, and `high` says all that its rows would have told. `unreadable` says
     why what is left of the file is passed over, with a dead letter in its place. `mark` tells its content from others.
+    `shed` says that it is spared for want of time.
 
     >>> s = Split("traffic", "", 0, "a.parquet", "parquet", 0, 10, 10, 400, 400, 1, (0,), None, 7, last=True)
     >>> Split.from_json(s.to_json()) == s
@@ -40,6 +41,7 @@ class Split:
     spared: bool = False
     unreadable: str = ""
     mark: str = ""
+    shed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "row_groups": list(self.row_groups)}

@@ -6,6 +6,7 @@ Costs a look at the process's clock for each statement, not for each row.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -22,6 +23,10 @@ class Account:
     rows_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
     cpu: dict[str, float] = field(default_factory=dict)
+    #: Rows that were shed, by place and how, as in "source:traffic dropped".
+    shed: dict[str, int] = field(default_factory=dict)
+    #: By source and attribute, where somebody asks for it, the newest tick that was read.
+    newest: dict[str, int] = field(default_factory=dict)
 
     #: Of all threads of the process, as DuckDB and Arrow may have some; a task has a process of its own.
     now = staticmethod(time.process_time)
@@ -34,11 +39,22 @@ class Account:
 
     def add(self, other: Account) -> None:
         """What another one has counted, too."""
-        for mine, its in ((self.rows_in, other.rows_in), (self.rows_out, other.rows_out)):
+        for mine, its in ((self.rows_in, other.rows_in), (self.rows_out, other.rows_out), (self.shed, other.shed)):
             for name, rows in its.items():
                 mine[name] = mine.get(name, 0) + rows
         for name, seconds in other.cpu.items():
             self.cpu[name] = self.cpu.get(name, 0.0) + seconds
+        self.saw(other.newest)
+
+    def saw(self, newest: Mapping[str, int]) -> None:
+        """Events so new were read."""
+        for name, tick in newest.items():
+            self.newest[name] = max(tick, self.newest.get(name, tick))
+
+    def sheds(self, what: str, rows: int) -> None:
+        """So many rows were given up."""
+        if rows:
+            self.shed[what] = self.shed.get(what, 0) + rows
 
     @property
     def spent(self) -> float:

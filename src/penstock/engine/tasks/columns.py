@@ -51,4 +51,5 @@ def _reads(pipeline: Pipeline, node: Node, port: int) -> Collection[str]:
 
 
 def _guarded(pipeline: Pipeline, place: Place) -> frozenset[str]:
-    return frozenset(name for p in pipeline.guards.get(place, ()) for name in p.restricted)
+    patterns = (*pipeline.guards.get(place, ()), *pipeline.shed.get(place, ()))
+    return frozenset(name for p in patterns for name in p.restricted)

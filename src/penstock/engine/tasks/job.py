@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from penstock.checkpoint.storage import Storage
 from penstock.engine.sink.target import Staging
 from penstock.engine.tables import load_all
+from penstock.engine.tasks.dropping import Dropping
 from penstock.engine.tasks.pipeline import Pipeline
 from penstock.kernels.stateful import Word
 from penstock.pattern.pattern import Pattern
@@ -44,6 +45,8 @@ class Job:
     #: Operator -> what tasks are told of it.
     told: Mapping[str, Word] = field(default_factory=dict)
     on_error: str = "reject"
+    #: What is shed; None where nothing ever is.
+    dropping: Dropping | None = None
     #: A folder for parcels, where all tasks share a disk.
     depot: str | None = None
 
@@ -56,4 +59,5 @@ class Job:
                 _pipelines.clear()
             found = _pipelines[self.digest] = pickle.loads(self.blob)
         # Epochs may overlap in one process and have different tables.
-        return found.in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.told)
+        shed = self.dropping.places if self.dropping is not None else {}
+        return found.in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.told, shed)

@@ -98,6 +98,8 @@ class Pipeline:
         self.tables: dict[str, pa.Table] = {}
         #: What nobody wants in an epoch, by place in the plan (see `feedback.guards`).
         self.guards: Mapping[Place, tuple[Pattern, ...]] = {}
+        #: What is shed, by place too.
+        self.shed: Mapping[Place, tuple[Pattern, ...]] = {}
         #: What operators are told in an epoch.
         self.told: Mapping[str, Word] = {}
         self.keepers: dict[str, Keeper] = {}
@@ -124,14 +126,15 @@ class Pipeline:
         tables: Mapping[str, pa.Table],
         guards: Mapping[Place, tuple[Pattern, ...]] | None = None,
         told: Mapping[str, Word] | None = None,
+        shed: Mapping[Place, tuple[Pattern, ...]] | None = None,
     ) -> Pipeline:
-        """The same pipeline with the prepared tables of an epoch, by the tables' names, its guards, by place, and
-        what operators are told."""
-        if not tables and not guards and not told:
+        """The same pipeline with the prepared tables of an epoch, by the tables' names, its guards and what it sheds,
+        by place, and what operators are told."""
+        if not tables and not guards and not told and not shed:
             return self
         other = copy.copy(self)
         other.tables = {registered(name): table for name, table in tables.items()}
-        other.guards, other.told = guards or {}, told or {}
+        other.guards, other.told, other.shed = guards or {}, told or {}, shed or {}
         return other
 
     def keepers_at(self, level: int) -> list[Keeper]:
@@ -166,7 +169,7 @@ class Pipeline:
         if not table.num_rows:
             return {}
         # The scan itself guards what leaves a source.
-        if entry in self.keepers and (place := Place(entry)) in self.guards:
+        if entry in self.keepers and self._is_guarded(place := Place(entry)):
             table = self._guarded(place, table, out)
         before = dict(out.saved), dict(out.watch.seen), out.watch.letters[:]
         try:
@@ -249,7 +252,7 @@ class Pipeline:
         began = out.account.now()
         sent = step.sent(port, rows, out.careful)
         out.account.took(Place.at(node.id, port), rows.base.num_rows, sent.num_rows, began)
-        if step.groups and (groups := Place.of_groups(node.id)) in self.guards:
+        if step.groups and self._is_guarded(groups := Place.of_groups(node.id)):
             sent = self._guarded(groups, sent, out)
         out.rest(Place.stored(node.id, port, len(node.inputs)), sent)
 
@@ -271,14 +274,19 @@ class Pipeline:
         return found
 
     def _guarded(self, place: Place, table: pa.Table, out: AtRest) -> pa.Table:
-        kept, dropped = apply_guard(table, self.guards[place])
+        kept, dropped = apply_guard(table, self.guards.get(place, ()))
         if dropped:
             out.saved[f"{place} dropped"] = out.saved.get(f"{place} dropped", 0) + dropped
+        kept, dropped = apply_guard(kept, self.shed.get(place, ()))
+        out.account.sheds(f"{place} dropped", dropped)
         return kept
+
+    def _is_guarded(self, place: Place) -> bool:
+        return place in self.guards or place in self.shed
 
     def _guard(self, place: Place, rows: Rows, out: AtRest) -> Rows:
         """The rows of a statement without those a guard drops; where there is no guard, nothing is computed."""
-        return Rows(self._guarded(place, rows.table(), out), self.tables) if place in self.guards else rows
+        return Rows(self._guarded(place, rows.table(), out), self.tables) if self._is_guarded(place) else rows
 
     @cached_property
     def blob(self) -> tuple[str, bytes]:
@@ -289,7 +297,7 @@ class Pipeline:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("blob", None)
-        state["tables"], state["guards"], state["told"] = {}, {}, {}
+        state["tables"], state["guards"], state["told"], state["shed"] = {}, {}, {}, {}
         # Behaviours are asked for in tasks too, where nobody may have imported the packages of such operators.
         state["from_outside"] = from_outside(n.operator for n in self.plan.nodes)
         return state

@@ -89,9 +89,10 @@ def _events(
     """
     source = source_of(pipeline.nodes[assignment["source"]])
     wanted = needed(pipeline, assignment["source"])
-    guard = job.guards.get(Place(assignment["source"]), ())
+    guard, dropping = job.guards.get(Place(assignment["source"]), ()), job.dropping
+    shed = () if dropping is None else dropping.places.get(Place(assignment["source"]), ())
     names = columns_to_read(source.schema, wanted, source.promises)
-    looked_at = columns_to_read(source.schema, wanted, source.promises, guard)
+    looked_at = columns_to_read(source.schema, wanted, source.promises, (*guard, *shed))
     options = reader_options(source)
     checker = Checker(source.promises, source.schema)
     pending: list[pa.Table] = []
@@ -108,12 +109,24 @@ def _events(
         report.promises.append((assignment["source"], checked.report))
         letters.extend(t for t in (batch.malformed, checked.rejected) if t.num_rows)
         events = checked.events
+        kept = checked.kept
+        if dropping is not None:
+            report.account.saw(dropping.newest(assignment["source"], events))
+            kept = dropping.by_chance(assignment["source"], split, batch.table.num_rows, checked.kept)
+        if kept is not checked.kept:
+            # Of the batch, not of what is left of it: there each row stands where it stood.
+            left = batch.table.filter(pa.array(kept))
+            report.account.sheds(f"source:{source.name} by chance", events.num_rows - left.num_rows)
+            events = left
         if guard:
             events, dropped = apply_guard(events, guard)
             report.count(report.saved, f"source:{source.name} dropped", dropped)
-            events = events.select(names) if len(looked_at) > len(names) else events
+        if shed:
+            events, dropped = apply_guard(events, shed)
+            report.account.sheds(f"source:{source.name} dropped", dropped)
+        events = events.select(names) if len(looked_at) > len(names) else events
         pending.append(events)
-        origins.append(origin(split.path, batch, checked.kept, guard, events.num_rows))
+        origins.append(origin(split.path, batch, kept, (*guard, *shed), events.num_rows))
         rows += events.num_rows
         if rows >= job.batch_rows:
             yield pa.concat_tables(pending), origins

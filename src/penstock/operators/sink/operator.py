@@ -15,11 +15,13 @@ class Sink(Operator):
     role: ClassVar[Role] = "sink"
 
     target: Any = None
+    #: What the results are worth to whoever reads them; as opaque.
+    qos: Any = None
 
     @property
     def detail(self) -> str:
         return repr(self.target) if self.target is not None else ""
 
     def for_tasks(self) -> Sink:
-        """The driver writes to the target."""
-        return replace(self, target=None)
+        """The driver writes to the target, and decides what is given up."""
+        return replace(self, target=None, qos=None)

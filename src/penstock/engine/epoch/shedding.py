@@ -1,0 +1,284 @@
+"""Shedding between epochs: what is given up in the next one, as patterns that nobody need look at.
+
+What was decided is written into the plan of the epoch before it runs, so an epoch that is run again drops the same.
+The way of a drop is that of feedback: `not [window_start in {…}]` at the output, from operator to operator as far as
+each can translate it. It is told apart from what consumers say, and counted by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.source.formats.footer import measured_attribute
+from penstock.engine.tasks.dropping import Dropping
+from penstock.errors import UserError
+from penstock.feedback.guards import Guards
+from penstock.kernels.ticks import from_tick
+from penstock.pattern.feedback import VALUES, Feedback, Intent
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import one_of
+from penstock.plan.plan import Plan
+from penstock.plan.weight import is_weighted
+from penstock.shedding.fates import Fates
+from penstock.shedding.graph import CLOSE
+from penstock.shedding.outgoing import Outgoing, outgoing
+from penstock.shedding.outlook import Outlook, Settled, Spans, numbers, size
+from penstock.shedding.policy import Shedding
+from penstock.shedding.qos import QoS
+from penstock.shedding.shed_state import ShedState, WindowTally
+from penstock.shedding.sheddable import Sheddable
+
+if TYPE_CHECKING:
+    from penstock.checkpoint.checkpoint import EpochPlan
+    from penstock.engine.epoch.begun import Begun, Places
+    from penstock.engine.sink.final import FinalUpTo
+    from penstock.engine.tasks.report import TaskReport
+
+#: Windows that are decided ahead of the newest event: at least, and at most.
+AHEAD = 64, 2_048
+#: So many times as many windows as the last epoch has gone through are decided ahead.
+FORESIGHT = 4
+
+
+@dataclass(frozen=True)
+class SheddingWish:
+    """What was said at the start about giving up; what results are worth stands at their sinks."""
+
+    policy: Shedding
+    sheddable: dict[str, Sheddable]
+
+
+class Shedder:
+    """Decides before every epoch what it gives up. Without a wish it does nothing, and costs nothing."""
+
+    def __init__(self, plan: Plan, wish: SheddingWish | None, warnings: list[str]) -> None:
+        self.plan, self.wish, self.warnings = plan, wish, warnings
+        self.outputs: tuple[Outgoing, ...] = () if wish is None else outgoing(plan, wish.sheddable)
+        self.state = ShedState()
+        #: By epoch what was settled when it had been read.
+        self.settled: dict[int, dict[str, Settled]] = {}
+        self._patterns: dict[int, tuple[dict[str, Spans], Places]] = {}
+        self._gone_through: dict[str, int] = {}
+        self._told: set[str] = set()
+
+    @property
+    def active(self) -> bool:
+        return self.wish is not None
+
+    @property
+    def clocks(self) -> dict[str, tuple[str, ...]]:
+        """By source, the attributes of which tasks are to tell the newest tick."""
+        found: dict[str, set[str]] = {}
+        for output in self.outputs:
+            for source, attribute in output.times:
+                found.setdefault(source, set()).add(attribute)
+        return {source: tuple(sorted(names)) for source, names in sorted(found.items())}
+
+    # --- before an epoch ----------------------------------------------------------------------------------------
+
+    def plan_epoch(
+        self, policy: Shedding | None, final: Mapping[str, FinalUpTo], oldest: Mapping[str, int]
+    ) -> ShedState:
+        """What the next epoch gives up. `oldest` is, by source and attribute, where streams begin, if that is news."""
+        assert self.wish is not None
+        policy = policy or self.wish.policy
+        shares = {o.name: self._share(o, policy) for o in self.outputs}
+        outlooks = {o.name: self._outlook(o, policy, shares[o.name], final, oldest) for o in self.outputs if o.label}
+        random = self._random(shares)
+        self.state = replace(
+            self.state, policy=policy.text, seed=policy.seed, delivered=shares, outlooks=outlooks, random=random
+        )
+        return self.state
+
+    def _share(self, output: Outgoing, policy: Shedding) -> float:
+        """The share of its results that an output still gets."""
+        if policy.kind == "to":
+            return max(policy.share, 1 - self._qos(output).most)
+        return 1.0
+
+    def _qos(self, output: Outgoing) -> QoS:
+        found = getattr(self.plan[output.exit.sink].operator, "qos", None) if output.exit.sink else None
+        return found if isinstance(found, QoS) else QoS()
+
+    def fates(self, output: Outgoing, seed: int) -> Fates:
+        """Who decides about the windows of an output; the same for outputs on one grid, so that they share work."""
+        gap = self._qos(output).gap
+        batch = 0 if gap is not None else 1 if output.overlap == 1 else 4 * output.overlap
+        assert output.window is not None
+        return Fates(seed, f"{output.window.slide}/{output.window.origin}", gap, batch=batch)
+
+    def _outlook(
+        self,
+        output: Outgoing,
+        policy: Shedding,
+        share: float,
+        final: Mapping[str, FinalUpTo],
+        oldest: Mapping[str, int],
+    ) -> Outlook:
+        before, known = self.state.outlooks.get(output.name, Outlook()), final.get(output.exit.sink)
+        bound = None if known is None else known.bounds.get(output.label)
+        if bound is not None:
+            # Windows overlap: what comes for one of them may be looked at as part of the next.
+            before = before.final(output.number(bound - 1) + 1 - output.overlap)
+        first = self._first(output, bound, oldest)
+        if first is None and before.next is None:
+            return before
+        if size(before.outstanding) > VALUES // 2:
+            self._warn(f"{output.name}: {VALUES // 2:,} dropped windows wait to be over; till then no more are dropped")
+            share = 1.0
+        ahead = min(max(AHEAD[0], FORESIGHT * self._gone_through.get(output.name, AHEAD[1])), AHEAD[1])
+        # As little as the gap allows is to drop all, as far as it allows that: no coin need be tossed.
+        drop = 1.0 if share <= 1 - self._qos(output).most + CLOSE else 1 - share
+        return before.planned(self.fates(output, policy.seed), drop, first or 0, ahead)
+
+    def _first(self, output: Outgoing, bound: int | None, oldest: Mapping[str, int]) -> int | None:
+        """The first window whose fate is open: of a stream that has just begun, that of its oldest event."""
+        if newest := [self.state.newest[n] for n in output.clocks if n in self.state.newest]:
+            return output.number(max(newest)) + 1
+        found = [oldest[n] for n in output.clocks if n in oldest]
+        ticks = [*([] if bound is None else [bound]), *([min(found)] if found else [])]
+        return output.number(max(ticks)) if ticks else None
+
+    def _random(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """The share of events of each source that go by chance: where all that reads it takes that."""
+        found: dict[str, float] = {}
+        for source in self.plan.sources:
+            reached = [o for o in self.outputs if _reaches(self.plan, source.id, o.exit.root)]
+            if reached and all(source.id in o.chance and not o.label for o in reached):
+                kept = max(shares[o.name] for o in reached)
+                if kept < 1:
+                    found[source.id] = round(1 - kept, 12)
+        return found
+
+    @property
+    def begins(self) -> bool:
+        """Whether nothing is known yet of where streams are."""
+        known = any(o.next is not None for o in self.state.outlooks.values())
+        return self.active and not self.state.newest and not known
+
+    def patterns(self, epoch: int, state: ShedState) -> Places:
+        """By place what nobody need look at in an epoch, found in the way of feedback."""
+        told = {name: o.unwanted for name, o in state.outlooks.items()}
+        known, found = self._patterns.get(epoch, ({}, {}))
+        if known != told:
+            guards = Guards(self.plan)
+            guards.begin(epoch)
+            for output in self.outputs:
+                if (unwanted := told.get(output.name)) and (window := output.window) is not None:
+                    schema = self.plan[output.exit.root].operator.schema
+                    t = schema.type_of(output.label)
+                    labels = one_of(from_tick(window.start(n), t) for n in numbers(unwanted))
+                    dropped = Feedback(Intent.ASSUMED, Pattern.by_name(schema, {output.label: labels}))
+                    guards.tell(output.exit.root, dropped, edge=output.exit.edge, by="shed")
+            self._patterns = {e: p for e, p in self._patterns.items() if e >= epoch - 2}
+            found = guards.patterns
+            self._patterns[epoch] = told, found
+        return found
+
+    def dropping(self, plan: EpochPlan) -> Dropping | None:
+        """What the tasks of an epoch are told."""
+        if not self.active:
+            return None
+        state = ShedState.from_json(plan.shed) if plan.shed else ShedState()
+        return Dropping(self.patterns(plan.epoch, state), self.clocks, state.random, state.seed)
+
+    # --- after its events were read -----------------------------------------------------------------------------
+
+    def saw(self, begun: Begun, reports: Sequence[TaskReport]) -> None:
+        """Take note of how new the events of an epoch are; what was planned for windows that have begun now holds."""
+        if not self.active:
+            return
+        newest: dict[str, int] = {}
+        for report in reports:
+            for name, tick in report.account.newest.items():
+                newest[name] = max(tick, newest.get(name, tick))
+        blind = self._unread(begun, newest)
+        self.state = self.state.seen(newest)
+        settled: dict[str, Settled] = {}
+        outlooks, tallies = dict(self.state.outlooks), dict(self.state.tallies)
+        for output in self.outputs:
+            if output.name not in outlooks:
+                continue
+            outlook, fates = outlooks[output.name], self.fates(output, self.state.seed)
+            ticks = [self.state.newest[n] for n in output.clocks if n in self.state.newest]
+            last = max((output.number(t) for t in ticks), default=None)
+            if blind & {source for source, _ in output.times}:
+                # What was not read may have been of any of the windows that were told away.
+                last = max(outlook.until - 1, outlook.until - 1 if last is None else last)
+            if last is None:
+                continue
+            done, outlooks[output.name] = outlook.passed(fates, last)
+            if done is not None:
+                settled[output.name] = done
+                tallies[output.name] = tallies.get(output.name, WindowTally()).with_settled(done)
+                self._gone_through[output.name] = max(done.windows, self._gone_through.get(output.name, 0) // 2)
+        self.settled = {begun.plan.epoch: settled}
+        self.state = replace(self.state, outlooks=outlooks, tallies=tallies)
+        begun.shed_state = self.state.to_json()
+
+    def told(self, begun: Begun) -> dict[str, Any]:
+        """For people and machines: where shedding stood in an epoch."""
+        if not self.active or not begun.shed_state:
+            return {}
+        state = ShedState.from_json(begun.shed_state)
+        outputs = {}
+        for output in self.outputs:
+            tally = state.tallies.get(output.name, WindowTally())
+            outputs[output.name] = {
+                "share": state.delivered.get(output.name, 1.0),
+                "windows": tally.windows,
+                "dropped": tally.dropped,
+                "longest_gap": tally.gap,
+            }
+        return {"at": state.policy, "outputs": outputs, **state.road}
+
+    def _unread(self, begun: Begun, newest: dict[str, int]) -> set[str]:
+        """Add what is known of the parts of files that were passed over; the sources of which it is not known."""
+        blind = set[str]()
+        for source, attributes in self.clocks.items():
+            for split in begun.plan.splits.get(source, ()):
+                if not split["spared"]:
+                    continue
+                if split["high"] is None or len(attributes) > 1 or attributes[0] != self._measured(source):
+                    blind.add(source)
+                else:
+                    name = f"{source}.{attributes[0]}"
+                    newest[name] = max(split["high"], newest.get(name, split["high"]))
+        return blind
+
+    def _measured(self, source: str) -> str | None:
+        """The attribute of which splits of a source tell the newest tick."""
+        operator = self.plan[source].operator
+        return measured_attribute(operator.schema, getattr(operator, "promises", ()))
+
+    # --- at a start ---------------------------------------------------------------------------------------------
+
+    def restore(self, stored: Mapping[str, Any], epoch: int) -> None:
+        """Go on from a manifest, or from a plan that was written and is to be run."""
+        if not self.active:
+            return
+        if stored:
+            self.state = ShedState.from_json(stored)
+        elif epoch and any(is_weighted(n.operator) for n in self.plan.nodes):
+            raise UserError(
+                "shedding cannot begin in the middle of a run that corrects its results: what it has told would stay",
+                hint="start it with a new checkpoint, or leave shedding= and qos= out",
+            )
+
+    def _warn(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.warnings.append(text)
+
+
+def _reaches(plan: Plan, source: str, root: str) -> bool:
+    stack, seen = [root], {root}
+    while stack:
+        if (top := stack.pop()) == source:
+            return True
+        more = [i for i in plan[top].inputs if i not in seen]
+        stack += more
+        seen.update(more)
+    return False
