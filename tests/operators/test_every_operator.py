@@ -39,6 +39,7 @@ from penstock.operators.shared.thinning import ThinningSpec
 from penstock.operators.sink.operator import Sink
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import SYNC
 from penstock.plan.arrival import heeds_order, order_matters
 from penstock.plan.domain import domains
 from penstock.plan.grid import grids
@@ -68,6 +69,8 @@ def source(name: str) -> ps.Stream:
 
 
 A, B, C = source("a"), source("b"), source("c")
+#: Rows that hold for a time.
+L = ps.stream("l", SCHEMA, lifetime=("k", "v")).disorder(5).ends()
 NAMES = ps.table("names", "k int, name string", key="k").read_csv("names.csv")
 
 
@@ -109,6 +112,9 @@ MADE: dict[str, ps.Stream] = {
     "lookup": A.lookup(NAMES, "k"),
     "join": A.join(B, "k", within=5),
     "join of rows": A.join(B, "k", rows=2),
+    "changes": replace(L, operator=at_once(L).operator),
+    "snapshot": L.snapshot().group_by("ts").agg(n="count(*)"),
+    "snapshot at once": at_once(L.snapshot().agg(n="max(ts)")),
     "multijoin": join(A, B, C, on="k", within=5),
 }
 OPERATORS: dict[str, Operator] = {
@@ -223,10 +229,10 @@ def columns(operator: Operator) -> object:
 def run_by_task(operator: Operator) -> object:
     """Some rows of each source through the operator, without the careful way and with it."""
     plan = ended(operator)
-    rows = pa.table({"ts": [1, 2, 3], "k": [1, 1, 2], "v": [4, 5, 6]}, schema=A.schema.arrow)
+    rows = pa.table({"ts": [1, 2, 3], "k": [1, 1, 2], "v": [4, 5, 6], SYNC: [1, 1, 2]}, schema=L.schema.arrow)
     table = pa.table({"k": [1, 2], "name": ["one", "two"]}, schema=NAMES.schema.arrow)
     pipeline = Pipeline(plan).in_epoch({"names": prepare(NAMES, table)})
-    return [pipeline.flow(node.id, rows) for node in plan.sources]
+    return [pipeline.flow(node.id, rows.select(node.operator.schema.names)) for node in plan.sources]
 
 
 def interpreted(operator: Operator) -> object:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import penstock as ps
+from penstock.engine.source.formats.lasting import as_written
 from penstock.pattern.pattern import Pattern
 
 #: Every event has an `id`, so that dead letters can be told apart.
@@ -50,6 +51,8 @@ class Feed:
     promises: str = ".ends()"
     format: str = "parquet"
     schema: str = SCHEMA
+    #: The attributes with the ends of lifetimes, if events have these; then there is no other time.
+    lifetime: tuple[str, str] | None = None
 
     @property
     def partitions(self) -> list[str]:
@@ -57,8 +60,8 @@ class Feed:
 
     @cached_property
     def declared(self) -> ps.Stream:
-        time = self.schema.split()[0]
-        stream = ps.stream(self.name, self.schema, time=time)
+        time = self.schema.split()[0] if self.lifetime is None else None
+        stream = ps.stream(self.name, self.schema, time=time, lifetime=self.lifetime)
         made: ps.Stream = eval(f"s{self.promises}", {"s": stream, "ps": ps})
         return made
 
@@ -67,7 +70,7 @@ class Feed:
         return "punctuated" in self.promises
 
     def row(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: given.get(name) for name in self.declared.schema.names}
+        return {name: given.get(name) for name in as_written(self.declared.schema).names}
 
     def arrivals(self) -> list[tuple[str, Any]]:
         schema = self.declared.schema
@@ -162,7 +165,7 @@ def _files(feed: Feed, cut: Cut) -> Iterator[tuple[str, int, list[Any]]]:
 
 def _write_file(feed: Feed, items: list[Any], path: Path, cut: Cut) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    schema = feed.declared.schema
+    schema = as_written(feed.declared.schema)
     records = [
         {**dict.fromkeys(schema.names), "punctuation": i}
         if isinstance(i, str)

@@ -14,6 +14,7 @@ from penstock.operators.window.operator import Bucket
 from penstock.pattern.schema import Schema
 from penstock.plan.operator import Operator
 from penstock.plan.policy import Extent
+from penstock.plan.spec import spec_of
 from penstock.plan.table import Table
 from penstock.plan.weight import is_weighted
 from penstock.plan.window import GatheredWindow
@@ -39,6 +40,12 @@ class Built:
                 f"{operator.word}() behind at(…): what it would be given can be taken back",
                 hint="turn the dial last: query.where(…).at(…), or start(…, consistency=…)",
             )
+        for given in operator.inputs:
+            if given.schema.lifetime and not spec_of(operator).heeds_lifetimes(operator):
+                raise UserError(
+                    f"{operator.word}() knows nothing of rows that hold for a time, which {given.word}() before it has",
+                    hint="snapshot().group_by(…).agg(…), join(…), where(…), select(…) and lookup(…) do",
+                )
         if (
             isinstance(below, Bucket)
             and isinstance(below.window, GatheredWindow)
@@ -62,7 +69,13 @@ class Built:
         for other in others:
             self._same_attributes(other, call)
         times = tuple(t for t in self.schema.times if all(t in o.schema.times for o in others))
-        return Schema(self.schema.attributes, times)
+        for other in others:
+            if other.schema.lifetime != self.schema.lifetime:
+                raise UserError(
+                    f"{call}: of one stream rows hold for a time, of the other they do not, or they call it otherwise",
+                    hint="ps.stream(…, lifetime=('from', 'to')) for both, with the same names",
+                )
+        return Schema(self.schema.attributes, times, self.schema.lifetime)
 
     def _same_attributes(self, other: Built, call: str) -> None:
         """Complain unless another stream has the same attributes of the same types."""

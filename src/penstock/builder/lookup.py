@@ -49,7 +49,7 @@ def lookup(
     added = tuple(Attribute(n, table.schema.type_of(c)) for c, n in names)
     return TableJoin(
         (stream,),
-        Schema((*stream.schema.attributes, *added), stream.schema.times),
+        stream.schema.extend(added),
         table=table,
         keys=_keys(stream.schema, table, on, call),
         columns=taken,

@@ -18,6 +18,7 @@ from penstock.builder.change_data import change_data
 from penstock.builder.combine import On, join_operator
 from penstock.builder.declare import Declaring
 from penstock.builder.grouped import Grouped
+from penstock.builder.lasting import Lifetimes, carrying, readable, shortened
 from penstock.builder.lookup import lookup
 from penstock.builder.sparing import Sparing
 from penstock.errors import UserError
@@ -28,7 +29,7 @@ from penstock.operators.select.operator import Select
 from penstock.operators.source.operator import Source
 from penstock.operators.window.operator import Bucket
 from penstock.pattern.arguments import worded
-from penstock.pattern.schema import Attribute, Schema
+from penstock.pattern.schema import SYNC, Attribute, Schema
 from penstock.plan.plan import Plan
 from penstock.plan.policy import Extent
 from penstock.plan.table import Table
@@ -42,14 +43,14 @@ _RESERVED = ("dead", "units")
 
 
 @worded
-class StreamBuilder(Declaring, Sparing, Applying):
+class StreamBuilder(Declaring, Lifetimes, Sparing, Applying):
     """A stream of events: a source, or what operators make of one."""
 
     # --- operators ----------------------------------------------------------------------------------------------
 
     def where(self, predicate: str) -> Self:
         """Keep the events for which an SQL predicate is true."""
-        parsed = Expression.predicate(predicate, self.schema, where="where")
+        parsed = readable(Expression.predicate(predicate, self.schema, where="where"), self.schema, "where")
         return self._with(Select((self.operator,), self.schema, predicate=parsed))
 
     filter = where
@@ -66,6 +67,9 @@ class StreamBuilder(Declaring, Sparing, Applying):
     def drop(self, *columns: str) -> Self:
         """Keep everything but the named attributes."""
         gone = set(self._known(columns, "drop"))
+        for name in (*self.schema.lifetime, *((SYNC,) if self.schema.lifetime else ())):
+            if name in gone:
+                raise UserError(f"drop('{name}') would leave rows without their lifetime", hint="keep it")
         return self._project([(n, n) for n in self.schema.names if n not in gone], "drop")
 
     def rename(self, mapping: Mapping[str, str] | None = None, **renames: str) -> Self:
@@ -78,8 +82,9 @@ class StreamBuilder(Declaring, Sparing, Applying):
         if not columns:
             raise UserError(f"{where}() leaves no attribute", hint="keep at least one")
         parsed = tuple((n, Expression.parse(_quoted(t, self.schema), self.schema, where=where)) for n, t in columns)
+        parsed, lifetime = carrying(parsed, self.schema, where)
         times = tuple(n for n, e in parsed if carried(e) in self.schema.times)
-        schema = Schema(tuple(Attribute(n, e.type) for n, e in parsed), times)
+        schema = Schema(tuple(Attribute(n, e.type) for n, e in parsed), times, lifetime)
         return self._with(Project((self.operator,), schema, columns=parsed))
 
     def union(self, *others: StreamBuilder) -> Self:
@@ -139,7 +144,12 @@ class StreamBuilder(Declaring, Sparing, Applying):
         )
 
     def changes(
-        self, kind: str | None = None, *, debezium: bool = False, key: str | Sequence[str] | None = None
+        self,
+        kind: str | None = None,
+        *,
+        debezium: bool = False,
+        key: str | Sequence[str] | None = None,
+        new_end: str | None = None,
     ) -> Self:
         """Events of this stream may take back others: the column `kind` says what each does.
 
@@ -150,9 +160,18 @@ class StreamBuilder(Declaring, Sparing, Applying):
         `debezium=True` reads records as Debezium writes them, with `op`, and the row `before` and `after` the change;
         without a key, their time (`ts_ms`) says how far the stream is, but is no part of a row.
 
+        Where rows hold for a time (`ps.stream(…, lifetime=…)`), the column `new_end` says until when a row holds now
+        that is taken back: less long than it did, or, with null, not at all. Without `kind`, events that have a new end
+        are those that take back.
+
         Results change with what they are made of, so such a query is started with `consistency=`.
         """
-        made, gone = change_data(self._source("changes"), kind, debezium, key)
+        if self.schema.lifetime or new_end is not None:
+            if debezium or key is not None:
+                raise UserError("changes(): rows that hold for a time have neither key= nor debezium=", hint="new_end=")
+            made, gone = shortened(self._source("changes"), kind, new_end)
+        else:
+            made, gone = change_data(self._source("changes"), kind, debezium, key)
         return self._with(made).drop(*gone)
 
     def distinct(self) -> Self:

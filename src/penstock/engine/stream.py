@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from penstock.analysis.bounds import with_bounds
 from penstock.analysis.check import check
+from penstock.builder.lasting import lasting_schema
 from penstock.builder.stream import StreamBuilder
 from penstock.contract.report import Report
 from penstock.engine.progress import Progress
@@ -23,10 +24,10 @@ from penstock.kernels.ticks import to_tick
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import checked, worded
 from penstock.pattern.duration import parse_duration
-from penstock.pattern.schema import Schema
+from penstock.pattern.schema import SYNC, Schema
 from penstock.pattern.types import coerce_value
 from penstock.plan.consistency import Consistency
-from penstock.plan.promise import Generated, Inbox
+from penstock.plan.promise import Generated, Inbox, Lifetime
 from penstock.shedding.policy import Shedding
 from penstock.shedding.qos import QoS
 
@@ -166,15 +167,29 @@ class Stream(StreamBuilder):
 
 
 @checked
-def stream(name: str, schema: str | Schema, *, time: str | Sequence[str] | None = None) -> Stream:
+def stream(
+    name: str,
+    schema: str | Schema,
+    *,
+    time: str | Sequence[str] | None = None,
+    lifetime: tuple[str, str] | None = None,
+) -> Stream:
     """Declare a stream by its name, its attributes and its time attribute.
 
     >>> stream("traffic", "ts timestamp, segment int, speed double", time="ts")
     <Stream source (ts timestamp, segment int, speed double)>
+
+    Rows that hold for a time have a `lifetime` instead: the attributes with the first moment at which one holds, and
+    the first at which it no longer does, or null. `.changes(…)` says how lifetimes are shortened afterwards.
     """
     if not name or not name.replace("_", "").replace("-", "").isalnum():
         raise UserError(f"stream name {name!r} is not possible", hint="use letters, digits, - and _")
     parsed = schema if isinstance(schema, Schema) else Schema.parse(schema, time)
+    if SYNC in parsed and not parsed.lifetime:
+        raise UserError(f"stream '{name}': attribute '{SYNC}' is reserved", hint="give it another name")
+    if lifetime is not None:
+        parsed = lasting_schema(name, parsed, lifetime)
+        return Stream(Source((), parsed, name=name, promises=(Lifetime(*parsed.lifetime),)))
     return Stream(Source((), parsed, name=name))
 
 

@@ -9,7 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.kernels.duck import query, quote
+from penstock.pattern.schema import SYNC
 from penstock.plan.weight import WEIGHT
+
+#: What is no part of what a row says, and what becomes of it when equal rows are put together.
+_BESIDE = {WEIGHT: f"CAST(sum({WEIGHT}) AS BIGINT)", SYNC: f"min({SYNC})"}
 
 
 def weighted(rows: pa.Table, weight: int) -> pa.Table:
@@ -29,12 +33,37 @@ def net(tables: Sequence[pa.Table]) -> pa.Table:
     table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
     if table.num_rows < 2:
         return table
-    by = ", ".join(quote(n) for n in table.column_names if n != WEIGHT)
-    columns = ", ".join(
-        f"CAST(sum({WEIGHT}) AS BIGINT) AS {WEIGHT}" if n == WEIGHT else quote(n) for n in table.column_names
-    )
+    by = ", ".join(quote(n) for n in table.column_names if n not in _BESIDE)
+    columns = ", ".join(f"{_BESIDE[n]} AS {n}" if n in _BESIDE else quote(n) for n in table.column_names)
     sql = f"SELECT {columns} FROM changes GROUP BY {by or 'ALL'} HAVING sum({WEIGHT}) <> 0 ORDER BY sum({WEIGHT}) > 0"
     return query(sql, changes=table).cast(table.schema)
+
+
+def synced(changes: pa.Table, start: str, end: str) -> pa.Table:
+    """What changes of rows with lifetimes come to, each with the moment at which it begins to matter, as last column.
+
+    A row that is shortened is one that is taken back and one that holds: what they differ in begins where the shorter
+    ends. Other rows matter from their start.
+
+    >>> rows = pa.table({"k": [1, 1, 2], "a": [0, 0, 5], "b": [9, 4, None], WEIGHT: [-1, 1, 1]})
+    >>> synced(rows, "a", "b").to_pydict()
+    {'k': [1, 1, 2], 'a': [0, 0, 5], 'b': [9, 4, None], '_weight': [-1, 1, 1], '_sync': [4, 4, 5]}
+    """
+    found = net([changes])
+    if not found.num_rows or int(pc.min(found[WEIGHT]).as_py()) > 0:
+        return found.append_column(SYNC, found[start])
+    same = ", ".join(quote(n) for n in found.column_names if n not in (end, WEIGHT))
+    # Only shortened: from the longest on, at every end at least as many are taken back as are told instead.
+    sql = f"""
+        WITH more AS (
+            SELECT *, sum({WEIGHT}) OVER (PARTITION BY {same} ORDER BY {quote(end)} DESC NULLS FIRST) AS __more
+            FROM found
+        )
+        SELECT * EXCLUDE (__more),
+            CASE WHEN max(__more) OVER alike > 0 OR sum({WEIGHT}) OVER alike <> 0 THEN {quote(start)}
+            ELSE min({quote(end)}) OVER alike END AS {SYNC}
+        FROM more WINDOW alike AS (PARTITION BY {same}) ORDER BY {WEIGHT} > 0, {quote(start)}, {quote(end)}"""
+    return query(sql, found=found).cast(found.schema.append(pa.field(SYNC, found[start].type)))
 
 
 def spelled_out(rows: pa.Table) -> pa.Table:

@@ -5,9 +5,9 @@ from importlib import import_module
 from penstock.plan.spec import register
 
 ROOMS = (
-    "source", "sink", "select", "project", "map", "lookup", "union", "pace", "instrument", "window", "align",
+    "source", "sink", "changes", "select", "project", "map", "lookup", "union", "pace", "instrument", "window", "align",
     "aggregate", "revised_aggregate", "latest", "settle", "fold",
-    "count_aggregate", "landmark_aggregate", "session_aggregate", "distinct", "order_by", "limit", "top",
+    "count_aggregate", "landmark_aggregate", "session_aggregate", "snapshot", "distinct", "order_by", "limit", "top",
     "impute", "process", "join", "revised_join", "rows_join", "multijoin",
 )  # fmt: skip
 

@@ -17,6 +17,9 @@ import pyarrow as pa
 from penstock.errors import SchemaError, UserError, a, did_you_mean, encodable, shortly
 from penstock.pattern.types import canonical_type, coerce_value, parse_type, type_text
 
+#: When a change of a row that holds for a time begins to matter; the time attribute of streams of such rows.
+SYNC = "_sync"
+
 _PLAIN = re.compile(r"[A-Za-z_]\w*\Z")
 # A name, plain or in backticks as in Spark SQL, then its type: everything up to the next comma outside parentheses.
 _DECLARATION = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`,()]+))\s*:?\s*([^,()]*(?:\([^()]*\))?)\s*\Z")
@@ -63,6 +66,9 @@ class Schema:
 
     attributes: tuple[Attribute, ...]
     times: tuple[str, ...] = ()
+    #: The attributes with the first moment at which a row holds, and the first at which it no longer does (null: it has
+    #: no end). Empty where rows have no lifetimes.
+    lifetime: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -164,13 +170,17 @@ class Schema:
 
     def extend(self, attributes: Iterable[Attribute]) -> Schema:
         """This schema with more attributes at its end."""
-        return Schema((*self.attributes, *attributes), self.times)
+        return Schema((*self.attributes, *attributes), self.times, self.lifetime)
 
     def select(self, names: Iterable[str]) -> Schema:
-        """The named attributes, in the order named; time attributes among them stay time attributes."""
+        """The named attributes, in the order named; time attributes among them stay time attributes.
+
+        A lifetime is there as a whole or not at all.
+        """
         chosen = tuple(self.attributes[self.index(n)] for n in names)
         kept = {a.name for a in chosen}
-        return Schema(chosen, tuple(t for t in self.times if t in kept))
+        whole = {*self.lifetime, SYNC} <= kept
+        return Schema(chosen, tuple(t for t in self.times if t in kept), self.lifetime if whole else ())
 
     def rename(self, mapping: Mapping[str, str]) -> Schema:
         """The same attributes, some under new names.
@@ -181,7 +191,8 @@ class Schema:
         for name in mapping:
             self.index(name)
         attributes = tuple(Attribute(mapping.get(a.name, a.name), a.type) for a in self.attributes)
-        return Schema(attributes, tuple(mapping.get(t, t) for t in self.times))
+        times, lifetime = (tuple(mapping.get(n, n) for n in names) for names in (self.times, self.lifetime))
+        return Schema(attributes, times, lifetime)
 
     def event(self, values: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
         """One event of this schema by attribute name, checked for arity and domains; None stands for null.
@@ -210,12 +221,13 @@ class Schema:
         return {
             "attributes": [{"name": a.name, "type": type_text(a.type)} for a in self.attributes],
             "times": list(self.times),
+            **({"lifetime": list(self.lifetime)} if self.lifetime else {}),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Schema:
         attributes = tuple(Attribute(a["name"], parse_type(a["type"])) for a in stored["attributes"])
-        return cls(attributes, tuple(stored["times"]))
+        return cls(attributes, tuple(stored["times"]), tuple(stored.get("lifetime", ())))
 
 
 def _split(text: str) -> Iterator[str]:

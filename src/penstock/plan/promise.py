@@ -230,6 +230,28 @@ class Once:
 
 
 @dataclass(frozen=True)
+class Lifetime:
+    """Events hold from `start` to `end` (null: for ever), and a retraction ends one at `new_end` (null: at its start).
+
+    `kind` says which events are retractions; without it, those that have a new end. An event whose lifetime is empty,
+    or that would not be shorter, breaks the promise.
+    """
+
+    start: str
+    end: str
+    kind: str = ""
+    new_end: str = ""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All that it names."""
+        return tuple(n for n in (self.start, self.end, self.kind, self.new_end) if n)
+
+    def __str__(self) -> str:
+        return f"holds from {self.start} to {self.end}"
+
+
+@dataclass(frozen=True)
 class Monitored:
     """No promise: asks to measure how far events of each partition are out of order in `attribute`."""
 
@@ -280,6 +302,7 @@ Promise = (
     | WhenAll
     | Bounds
     | Domain
+    | Lifetime
     | Monitored
     | Expected
     | EndOfSource

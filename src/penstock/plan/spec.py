@@ -227,6 +227,11 @@ class Spec(ABC, Generic[O]):
                     hint=f"write revised(…) in class {type(self).__name__}",
                 )
 
+    # --- lifetimes
+    def heeds_lifetimes(self, operator: O) -> bool:
+        """Whether it knows what to do with rows that hold for a time; who does not is not given any."""
+        return False
+
     # --- running it
     @abstractmethod
     def step(self, operator: O, node_id: str) -> Any:

@@ -18,6 +18,9 @@ from penstock.plan.operator import Operator
 
 #: The attribute with the weight of a row.
 WEIGHT = "_weight"
+#: What stands in the column that says what an event does: as databases, Debezium and Flink write it.
+HOLDS = ("c", "r", "i", "insert", "create", "+i", "+u", "+", "1", "+1")
+GONE = ("d", "delete", "retract", "-d", "-u", "-", "-1")
 #: What is told of a row that is taken back, when it is over and there was none.
 NEVER_CAME = "it is taken back, and has never come"
 #: The attribute of a table that is told in parts: where a row lies.

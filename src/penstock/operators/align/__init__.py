@@ -21,6 +21,8 @@ class AlignSpec(KeepingSpec[Align]):
         exact=False, listens=True, queues=False, retracts=Retraction.REFUSES,
     ))  # fmt: skip
 
+    heeds_lifetimes = given(True)
+
     def definition(self, operator: Align) -> str:
         return operator.time  # The dial may be turned; what is held back stays so.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.operators.lookup.operator import TableJoin
 from penstock.operators.shared.answers import passing_carried
 from penstock.operators.shared.families import AtOnceSpec
-from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in, made_in, of_one
+from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Traits, found_in, given, made_in, of_one
 
 if TYPE_CHECKING:
     import random
@@ -27,6 +27,8 @@ class LookupSpec(AtOnceSpec[TableJoin]):
             keeps_state=False, heeds_order=False, at_once=True, makes="several" if operator.as_of is None else "one",
             exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
         )  # fmt: skip
+
+    heeds_lifetimes = given(True)
 
     def lineage(self, operator: TableJoin) -> Lineage:
         of_stream = ((c.name, c.origins) for c in operator.columns if all(side == 0 for side, _ in c.origins))

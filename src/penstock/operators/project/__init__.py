@@ -28,6 +28,8 @@ class ProjectSpec(AtOnceSpec[Project]):
         exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
     ))  # fmt: skip
 
+    heeds_lifetimes = given(True)
+
     def lineage(self, operator: Project) -> Lineage:
         return {new: Carried(((0, old),)) for old, names in operator.renames.items() for new in names}
 

@@ -34,6 +34,7 @@ class HoldingSpec(KeepingSpec[H]):
         return Bound(None, None, None, None), replace(below[0], schema=operator.schema, rate=None)
 
     revised = as_it_is
+    heeds_lifetimes = given(True)
     example = given(None)
 
 

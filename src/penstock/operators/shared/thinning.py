@@ -32,6 +32,8 @@ class ThinningSpec(AtOnceSpec[O]):
         exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
     ))  # fmt: skip
 
+    heeds_lifetimes = given(True)
+
     def lineage(self, operator: O) -> Lineage:
         return same(operator)
 

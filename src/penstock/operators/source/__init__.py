@@ -28,6 +28,8 @@ class SourceSpec(UsualSpec[Source]):
         exact=True, listens=False, queues=True, retracts=Retraction.PASSES,
     ))  # fmt: skip
 
+    heeds_lifetimes = given(True)
+
     lineage = given({})
     facts = made_in("declared", "facts_of")
     reads = given(())

@@ -8,19 +8,20 @@ from pyarrow.types import is_date
 
 from penstock.errors import UserError
 from penstock.operators.align.operator import Align
+from penstock.operators.changes.operator import Changes
 from penstock.operators.project.operator import Project
 from penstock.operators.source.operator import Source
 from penstock.pattern.duration import format_duration
 from penstock.plan.consistency import Consistency
 from penstock.plan.operator import Operator
 from penstock.plan.promise import Adaptive, Disorder
-from penstock.plan.weight import WEIGHT, with_weight
+from penstock.plan.weight import GONE, HOLDS, WEIGHT, with_weight
 from penstock.sql.expression import Expression
 
 
 def revise_source(source: Source, consistency: Consistency) -> Operator:
     """The source, and where it is needed what holds its events back and reads from them what takes rows back."""
-    if source.changes and not consistency.speculates:
+    if (source.changes or source.schema.lifetime) and not consistency.speculates:
         raise UserError(
             f"stream '{source.name}' takes rows back, so results cannot wait until nothing changes",
             hint="say how it is to be corrected: start(…, consistency=ps.Consistency.middle())",
@@ -51,15 +52,14 @@ def order_of(source: Source) -> Disorder | None:
     return next((p for p in found if p.attribute in source.schema.times[:1]), found[0] if found else None)
 
 
-#: What stands in the column that says what an event does: as databases, Debezium and Flink write it.
-HOLDS = ("c", "r", "i", "insert", "create", "+i", "+u", "+", "1", "+1")
-GONE = ("d", "delete", "retract", "-d", "-u", "-", "-1")
-#: The same where rows are told apart by a key.
+#: What stands in the column that says what an event does, where rows are told apart by a key.
 KEYED = (*HOLDS, "u", "update"), GONE
 
 
 def weighing(operator: Operator, source: Source) -> Operator:
     """The events of a source with their weight. One that says something else than it may becomes a dead letter."""
+    if source.lasting is not None:
+        return Changes((operator,), with_weight(source.schema), lifetime=source.lasting)
     if not source.changes:
         return operator
     quoted = [f"`{n.replace('`', '``')}`" for n in source.schema.names]

@@ -10,7 +10,18 @@ from pyarrow.types import is_date, is_timestamp
 from penstock.pattern.duration import format_duration
 from penstock.plan.consistency import Consistency
 from penstock.plan.operator import Operator, Role
-from penstock.plan.promise import Adaptive, After, Ahead, Disorder, Every, Inbox, OnViolation, Promise, Reader
+from penstock.plan.promise import (
+    Adaptive,
+    After,
+    Ahead,
+    Disorder,
+    Every,
+    Inbox,
+    Lifetime,
+    OnViolation,
+    Promise,
+    Reader,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +43,11 @@ class Source(Operator):
     #: Where the query stands on the dial, and what was promised before it was turned.
     dial: Consistency | None = None
     written: tuple[Promise, ...] = ()
+
+    @property
+    def lasting(self) -> Lifetime | None:
+        """How long its events hold; None if they have no lifetimes."""
+        return next((p for p in self.promises if isinstance(p, Lifetime)), None)
 
     @property
     def detail(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from penstock.errors import SchemaError, ViolationError
 from penstock.operators.source.consistency import order_of
 from penstock.operators.source.operator import Source as Declared
+from penstock.operators.source.reference_lifetime import lasting
 from penstock.operators.source.reference_promises import (
     AfterPromise,
     AheadPromise,
@@ -79,6 +80,11 @@ class SourceReference:
         except SchemaError as error:
             self._reject(event.row, partition, str(error), None, "malformed")
             return []
+        if (life := self.declared.lasting) is not None:
+            row, why = lasting(life, row)
+            if why is not None:
+                self._reject(row, partition, why, None, "malformed")
+                return []
         for name in self.declared.schema.times:
             if row[name] is None:
                 self._reject(row, partition, f"time attribute '{name}' is null", None, "malformed")

@@ -27,6 +27,8 @@ class UnionSpec(AtOnceSpec[Union]):
         exact=True, listens=False, queues=False, retracts=Retraction.PASSES,
     ))  # fmt: skip
 
+    heeds_lifetimes = given(True)
+
     def lineage(self, operator: Union) -> Lineage:
         return of_any(operator)
 

@@ -50,6 +50,8 @@ def read_footer(metadata: pq.FileMetaData, schema: Schema, promises: Sequence[Pr
     fits = {n: fit(types[n], schema.type_of(n)) if n in types else Fit.NEVER for n in schema.names}
     # Of a column that may hold values out of range, the row group's own values say whether it does.
     doubtful = [n for n, how in fits.items() if how is not Fit.SURE or pa.types.is_temporal(schema.type_of(n))]
+    # What is computed of events has no column.
+    attribute = attribute if attribute in schema else None
     usable = attribute is not None and all(_is_plain(types.get(n), schema.type_of(n)) for n in doubtful)
     groups = []
     for i in range(metadata.num_row_groups):

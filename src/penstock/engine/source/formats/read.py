@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from penstock.engine.source.formats.debezium import read_debezium
 from penstock.engine.source.formats.fit import FINER, Fit, Mask, convert, fit, misfit_text
 from penstock.engine.source.formats.generate import generate_rows, punctuations, split_rows
+from penstock.engine.source.formats.lasting import as_written, with_sync
 from penstock.engine.source.formats.rows import RowsRead
 from penstock.engine.source.formats.text import read_csv, read_json
 from penstock.engine.source.letter import MALFORMED, event_texts, join_letters, letters, no_letters, temporal_texts
@@ -26,7 +27,7 @@ from penstock.engine.source.split import Split
 from penstock.errors import PenstockError, SchemaError, SourceError, UnreadableError, did_you_mean
 from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.schema import Schema
+from penstock.pattern.schema import SYNC, Schema
 from penstock.pattern.types import type_text
 from penstock.plan.promise import (
     Adaptive,
@@ -37,6 +38,7 @@ from penstock.plan.promise import (
     Domain,
     Generated,
     InBand,
+    Lifetime,
     Monitored,
     Once,
     Promise,
@@ -106,6 +108,8 @@ def columns_to_read(
             wanted.add(promise.key)
         elif isinstance(promise, WhenAll):
             wanted |= {promise.key, promise.past}
+        elif isinstance(promise, Lifetime):
+            wanted |= set(promise.attributes)
     return tuple(n for n in schema.names if n in wanted)
 
 
@@ -122,7 +126,11 @@ def read(
     in_band = BandColumns.of(promises, schema)
     if split.format == "generated":
         return _generated(split, schema, names, (options or {})["generated"])
-    rows = _steady(split, lambda: _read_rows(split, schema, names, in_band, options or {}))
+    file, found = as_written(schema), [n for n in names if n != SYNC]
+    rows = _steady(split, lambda: _read_rows(split, file, found, in_band, options or {}))
+    for promise in promises:
+        if isinstance(promise, Lifetime):
+            rows = with_sync(rows, promise)
     return _sorted_out(split, schema, names, rows, in_band)
 
 
@@ -352,9 +360,10 @@ def _whole(
 ) -> Callable[[Ticks], pa.Table] | None:
     if len(names) == len(schema) or split.format != "parquet":
         return None
+    file = as_written(schema)
 
     def fetch(positions: Ticks) -> pa.Table:
-        full = _steady(split, lambda: read_parquet(split, schema, schema.names, None)).table
+        full = _steady(split, lambda: read_parquet(split, file, file.names, None)).table
         return full.take(pa.array(positions if kept is None else kept[positions]))
 
     return fetch

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from penstock.engine.source.folder import FoundFile
 from penstock.engine.source.formats.footer import Footer, read_footer
+from penstock.engine.source.formats.lasting import as_written
 from penstock.engine.source.place import first_line, locate
 from penstock.engine.source.split import Split
 from penstock.engine.source.stretch import Stretch, gaps
@@ -110,7 +111,7 @@ def parquet_footer(source: Source, file: FoundFile) -> Footer:
         if handle.read(4) != _MAGIC:
             raise NotReady("no footer yet")
         try:
-            return read_footer(pq.read_metadata(handle), source.schema, source.promises)
+            return read_footer(pq.read_metadata(handle), as_written(source.schema), source.promises)
         except (pa.ArrowException, OSError) as error:
             raise NotReady(f"footer cannot be read: {first_line(error)}") from None
 
@@ -195,7 +196,7 @@ def _check_text(source: Source, file: FoundFile, head: bytes) -> None:
 def _check_header_alone(source: Source, head: bytes) -> None:
     """No row will be read, so nobody else would see that this is no header: a file of anything would have no events."""
     text = head.decode(errors="replace")
-    for name in source.schema.names:
+    for name in as_written(source.schema).names:
         if name not in text:
             raise NotReady(
                 f"it has one line, which is not a header: it does not name '{name}' (without a header: header=False)"

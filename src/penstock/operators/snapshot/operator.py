@@ -1,0 +1,30 @@
+"""Snapshot: what rows come to that hold at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.plan.operator import Operator
+
+if TYPE_CHECKING:
+    from penstock.sql.aggregation import Aggregation
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotAggregate(Operator):
+    """One row for each group and each stretch of time in which no row of the group begins or ends.
+
+    It is told at once, up to the ends that are known, and taken back when one of them changes.
+    """
+
+    kind = "snapshot"
+    word = "snapshot"
+
+    keys: tuple[str, ...] = field(kw_only=True)
+    aggregations: tuple[Aggregation, ...] = field(kw_only=True)
+
+    @property
+    def detail(self) -> str:
+        by = ", ".join(self.keys) or "nothing: one group"
+        return ", ".join(f"{a.text} AS {a.name}" for a in self.aggregations) + f" by {by}, at every moment"
