@@ -20,7 +20,7 @@ FIND_PYTHON = python=; for candidate in "$$PENSTOCK_PYTHON" $(1) python3.12 pyth
 	done
 
 .PHONY: help setup demo test test-fast lint format bench bench-setup bench-join bench-feedback bench-speculation docs lock clean \
-  fuzz fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-engine fuzz-crashes fuzz-kills
+  fuzz fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-crashes fuzz-kills
 
 help: ## Show this list
 	@echo "Penstock: data streams on Spark. Targets:"
@@ -71,7 +71,7 @@ bench-feedback: $(READY) ## What feedback costs and saves: six experiments, an h
 bench-speculation: bench-setup ## What answers now, corrections later cost and gain, against Structured Streaming and Pathway
 	@$(BIN)/python -m benchmarks.speculation $(ARGS)
 
-fuzz: fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other; EXAMPLES=3000 searches longer
+fuzz: fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other; EXAMPLES=3000 searches longer
 
 # Each part ends within the hour on two cores and says at its end what it tried. Those that need no JVM take all cores.
 # Every time it tries others. EXAMPLES is how many Hypothesis tries of each kind.
@@ -90,6 +90,9 @@ fuzz-sql: $(READY) ## Random values, expressions and groups against Spark
 
 fuzz-plans: $(READY) ## Random plans: does the engine hold what the check says
 	@echo "== fuzz: plans";     $(FUZZ) $(ON_ALL_CORES) tests/analysis
+
+fuzz-shedding: $(READY) ## Dropped windows of 10,000 networks: what is kept is what would have been
+	@echo "== fuzz: shedding";  $(FUZZ) tests/shedding
 
 fuzz-engine: $(READY) ## Messages at any step, two writers, runs that do not end
 	@echo "== fuzz: engine";    $(FUZZ) $(ON_ALL_CORES) tests/engine

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice
 from typing import Any, Protocol
 
 from penstock.pattern.feedback import RECORDS, Feedback, Intent
@@ -21,7 +21,7 @@ from penstock.plan.plan import Node, Plan
 from penstock.plan.response import Response
 from penstock.plan.spec import spec_of, traits_of
 
-#: Combinations that are tried when several consumers have spoken.
+#: So much is passed on at most of what several consumers have said, each in its own words.
 COMBINATIONS = 64
 
 
@@ -94,15 +94,15 @@ class Cascade:
         if len(edges) < 2 or not edge:
             return (yield self._answer(keeper, node, pattern))
         keeper.hear(node_id, edge, pattern)
-        others = [keeper.said(node_id, e) for e in edges if e != edge]
+        agreed = [pattern]
+        for other in (keeper.said(node_id, e) for e in edges if e != edge):
+            # Consumer by consumer, so that what has nothing in common is not combined with what the others said.
+            met = (mine.intersect(its) for mine in agreed for its in other)
+            agreed = list(islice((common for common in met if not common.is_empty), COMBINATIONS))
         taken = False
-        for said in islice(product(*others), COMBINATIONS):
-            common = pattern
-            for other in said:
-                common = common.intersect(other)
-            if not common.is_empty:
-                answered = yield self._answer(keeper, node, common)
-                taken |= answered and common.contains(pattern)
+        for common in agreed:
+            answered = yield self._answer(keeper, node, common)
+            taken |= answered and common.contains(pattern)
         if not taken:
             why = f"{len(edges)} consumers read it, and not all have said this"
             keeper.note(node_id, Feedback(Intent.ASSUMED, pattern), "waits", why)
