@@ -74,7 +74,7 @@ bench-speculation: bench-setup ## What answers now, corrections later cost and g
 fuzz: fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other; EXAMPLES=3000 searches longer
 
 # Each part ends within the hour on two cores and says at its end what it tried. Those that need no JVM take all cores.
-# Every time it tries others. EXAMPLES is how many Hypothesis tries of each kind.
+# Hypothesis tries others every time; EXAMPLES is how many of each kind.
 EXAMPLES := 1000
 FUZZ := HYPOTHESIS_PROFILE=fuzz PENSTOCK_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz -q --timeout=3600
 ON_ALL_CORES := -n auto --dist worksteal
@@ -100,7 +100,7 @@ fuzz-engine: $(READY) ## Messages at any step, two writers, runs that do not end
 fuzz-crashes: $(READY) ## 1,000 crashes at steps of the commit protocol, on Spark
 	@echo "== fuzz: crashes";   $(FUZZ) tests/spark/test_crash.py
 
-fuzz-kills: $(READY) ## kill -9 at random moments; 2,400 power cuts; the check of Spark queries
+fuzz-kills: $(READY) ## kill -9 at random moments; 3,000 power cuts; the check of Spark queries
 	@echo "== fuzz: kills";     $(FUZZ) tests/spark --deselect tests/spark/test_crash.py
 
 docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run

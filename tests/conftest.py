@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,18 +64,26 @@ def tried(record_property: Callable[[str, object], None]) -> Callable[[str], Non
     return lambda text: record_property("tried", text)
 
 
+#: What a search has tried that says nothing else: those of a file are counted together.
+_ONE = "1 case"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     result = yield
-    if item.get_closest_marker("fuzz") and (statistics := getattr(item, "hypothesis_statistics", None)):
-        counts = re.findall(r"(\d+) passing, (\d+) failing", statistics)
-        item.user_properties.append(("tried", f"{sum(int(n) for pair in counts for n in pair):,} examples"))
+    if item.get_closest_marker("fuzz") and "tried" not in dict(item.user_properties):
+        counts = re.findall(r"(\d+) passing, (\d+) failing", getattr(item, "hypothesis_statistics", ""))
+        text = f"{sum(int(n) for pair in counts for n in pair):,} examples" if counts else _ONE
+        item.user_properties.append(("tried", text))
     return result
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [r for kind in ("passed", "failed") for r in terminalreporter.getreports(kind)]
     lines = [(r.nodeid, text, r.outcome) for r in reports for name, text in r.user_properties if name == "tried"]
+    cases = Counter((nodeid.split("::")[0], outcome) for nodeid, text, outcome in lines if text == _ONE)
+    lines = [line for line in lines if line[1] != _ONE]
+    lines += [(file, f"{count} cases", outcome) for (file, outcome), count in cases.items()]
     if lines:
         terminalreporter.section("tried")
         for nodeid, text, outcome in sorted(lines):
