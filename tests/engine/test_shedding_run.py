@@ -194,7 +194,7 @@ def test_with_any_drops_changed_at_any_epoch_what_comes_would_have_come(data: st
         # What was decided once stays so: of the windows that have begun, none that was kept goes, or comes back.
         assert not now & kept_ones
         dropped |= now
-        settled = [each for done in run.driver.shedder.settled.values() for each in done.values()]
+        settled = list(run.driver.shedder.settled.values())
         kept_ones |= {n for each in settled for n in range(each.first, each.last + 1)} - dropped
         last = max([last, *now])
     found, free = results("shed"), results("free")
@@ -267,3 +267,64 @@ def test_what_cannot_be_shed_says_why() -> None:
         start(traffic().group_by("k").agg(n="count(*)"), "shed", shedding=ps.Shedding.to("60%"))
     with pytest.raises(ps.UserError, match=r"started without qos= and shedding="):
         fresh(tumbling(traffic()), "free")[1].shed(ps.Shedding.off())
+
+
+def test_as_much_goes_as_the_load_demands_and_comes_back_when_it_falls() -> None:
+    write("traffic", straight(6000))
+    free, _ = fresh(tumbling(traffic()), "free", max_rows=60)
+    loads = iter([None, 1.5, 1.5, 1.5, 0.5])
+    shares: list[float] = []
+
+    def look(progress: ps.Progress) -> None:
+        shares.append(progress.shedding["outputs"]["sink-1"]["share"])
+        if (load := next(loads, None)) is not None:
+            told.driver.feedback.shed(ps.Shedding.auto(load=load))
+
+    shutil.rmtree(FOLDER / "shed", ignore_errors=True)
+    query = tumbling(traffic()).to(ps.parquet(str(FOLDER / "shed")), qos=ps.QoS(gap=4))
+    told = ps.start(
+        query, trigger="available_now", shedding=ps.Shedding.auto(), max_rows=60, spark=local_session(), listener=look
+    )
+    told.wait()
+    dropped_windows(free, results("shed"))
+    assert shares[0] == 1.0 and min(shares) < 0.8 and shares[-1] == 1.0
+    at = shares.index(min(shares))
+    assert shares[at:].count(1.0) >= len(shares) - at - 8
+
+
+def test_what_its_gap_keeps_from_giving_enough_is_switched_off_whole_and_on_again() -> None:
+    write("traffic", straight(2400))
+    free, _ = fresh(tumbling(traffic()), "free", max_rows=100)
+    shutil.rmtree(FOLDER / "shed", ignore_errors=True)
+    warned: list[str] = []
+    files = sorted((FOLDER / "traffic").iterdir())
+    aside = FOLDER / "aside"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    for file in files[20:]:
+        file.rename(aside / file.name)
+    for load in (4.0, 0.5):
+        run = start(
+            tumbling(traffic()), "shed", "once", shedding=ps.Shedding.auto(load=load), qos=ps.QoS(gap=1), max_rows=None
+        )
+        warned += run.warnings
+        for file in files[20:]:
+            if (aside / file.name).exists():
+                (aside / file.name).rename(file)
+    assert any("sink-1 is switched off: with every gap of 1" in w for w in warned)
+    assert any("sink-1 is switched on again" in w for w in warned)
+    missing = dropped_windows(free, results("shed"))
+    assert missing == set(range(0, 1200, 10))
+
+
+def test_events_of_single_results_go_by_chance() -> None:
+    write("traffic", straight())
+    query = traffic().where("k > 0")
+    free, _ = fresh(query, "free")
+    found, run = fresh(query, "shed", shedding=ps.Shedding.to("70%", seed=5))
+    again, _ = fresh(query, "shed", shedding=ps.Shedding.to("70%", seed=5), max_rows=47)
+    assert not found - free and 0.6 < sum(found.values()) / sum(free.values()) < 0.8
+    assert again == found  # Whatever the cut: a row of a Parquet file has its chance by where it stands.
+    other, _ = fresh(query, "shed", shedding=ps.Shedding.to("70%", seed=6))
+    assert other != found
+    assert run.progress is not None and run.progress.total_shed["source:traffic by chance"] > 100

@@ -65,7 +65,7 @@ def test_a_stream_by_name(query_file: Write) -> None:
 
 def test_json(query_file: Write) -> None:
     body = json.loads(said("check", query_file(UNSAFE), "--json", code=1))
-    assert body.keys() == {"query", "safe", "culprit", "findings", "edges", "fixes"}
+    assert body.keys() == {"query", "safe", "culprit", "findings", "edges", "fixes", "shedding"}
     assert (body["query"], body["safe"], body["culprit"]) == ("query.py", False, "aggregate-1")
     assert [f["operator"] for f in body["findings"]] == ["source:traffic", "aggregate-1"]
     assert body["findings"][1].keys() >= {"operator", "detail", "state", "output", "why", "needs", "assumes"}

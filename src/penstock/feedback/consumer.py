@@ -19,11 +19,12 @@ from penstock.checkpoint.lock import is_held
 from penstock.checkpoint.names import BESIDE_SINK
 from penstock.checkpoint.storage import Storage, unseal
 from penstock.errors import CheckpointError, UserError, did_you_mean
+from penstock.feedback.account import read_account, read_table
 from penstock.feedback.address import Address, address, told_to
 from penstock.feedback.answers import answer, refusal
 from penstock.feedback.contract_record import read_contract
 from penstock.feedback.handle import Talking
-from penstock.feedback.log import DIAL, ControlLog
+from penstock.feedback.log import DIAL, SHED, ControlLog
 from penstock.feedback.receipt import Guard, Receipt, inside
 from penstock.feedback.talk import Talk, WaitingMessage
 from penstock.feedback.trail import CLIENT, Stop, Trail
@@ -33,6 +34,7 @@ from penstock.pattern.schema import Schema
 from penstock.plan.consistency import Consistency
 from penstock.plan.place import Place
 from penstock.plan.plan import Exit
+from penstock.shedding.policy import Shedding
 from penstock.statistics.measured import RunStatistics
 
 #: A run deletes old records while somebody reads: so often is it tried again.
@@ -91,6 +93,16 @@ class Consumer:
     def address(self, to: str | None) -> Address:
         """Whom a message is for: a sink, or an operator."""
         return address(to, self.exits, self._inputs)
+
+    def shedding(self) -> dict[str, Any]:
+        """Where shedding stands after the newest epoch, its table of plans, and its account."""
+
+        def read() -> dict[str, Any]:
+            done = Checkpoint(self._storage).latest()
+            found = {} if done is None else done.shed
+            return {"state": found, "table": read_table(self._storage), "account": read_account(self._storage)}
+
+        return self._steadily(read)
 
     @property
     def schema(self) -> Schema:
@@ -153,6 +165,11 @@ class Consumer:
         """Turn the dial of the run; `way` says whether it could."""
         name = ControlLog(self._storage).submit({"text": f"{DIAL} {consistency.text}"})
         return Receipt(name, repr(consistency), "the query")
+
+    def shed(self, shedding: Shedding) -> Receipt:
+        """Have the run give up so much from its next epoch on; `way` says whether it could."""
+        name = ControlLog(self._storage).submit({"text": f"{SHED} {shedding.text}"})
+        return Receipt(name, repr(shedding), "the query")
 
     # --- looking ------------------------------------------------------------------------------------------------
 

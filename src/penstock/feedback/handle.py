@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.analysis.feedback_check import remarks
 from penstock.checkpoint.storage import Storage
 from penstock.errors import UserError
+from penstock.feedback.account import read_account
 from penstock.feedback.address import told_to
 from penstock.feedback.answers import answer, answers, marked
 from penstock.feedback.receipt import Guard, Receipt, inside
@@ -74,6 +75,11 @@ class Talking:
         told = self.driver.feedback.shed(shedding)
         over = () if self._thread.is_alive() else ("the run has ended: it waits until the run is started again",)
         return Receipt(told, repr(shedding), "the query", lambda: over)
+
+    @property
+    def account(self) -> pa.Table:
+        """What was given up: by epoch and sink the windows that have passed, those dropped, and the longest gap."""
+        return read_account(self.checkpoint)
 
     def demand(self, pattern: str = "", *, timeout: float = 60.0, to: str | None = None) -> pa.Table:
         """Results as they are now, before they are final: `run.demand("[3, *]")`; all that are open without a pattern.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,9 +17,13 @@ from penstock.contract.report import Finding, Report, shortened
 from penstock.engine.terminal import say
 from penstock.errors import UserError
 from penstock.pattern.feedback import RECORDS
+from penstock.plan.plan import Plan
 from penstock.portal.options import at_dial
+from penstock.portal.outcome import queries_of
 from penstock.portal.script import load
 from penstock.portal.watch import say_json
+from penstock.shedding.qos import QoS
+from penstock.shedding.sheddable import sheddable
 
 #: What is fine, what only the data knows, and what is not.
 _COLOURS = {"✓": "green", "?": "yellow", "✗": "red"}
@@ -35,6 +39,10 @@ class CheckedQuery:
     report: Report
     spark: bool = False
     output_mode: str | None = None
+    sheds: tuple[str, ...] = ()
+    """How each output can be shed, line by line."""
+    asked: bool = False
+    """Whether the query says what its results are worth, so that people are told too."""
 
     @property
     def verdict(self) -> str:
@@ -54,13 +62,36 @@ class CheckedQuery:
 
     def to_json(self) -> dict[str, Any]:
         mode = {} if self.output_mode is None else {"output_mode": self.output_mode}
-        return {"query": self.title, **mode, **self.report.to_json()}
+        sheds = {"shedding": list(self.sheds)} if self.sheds else {}
+        return {"query": self.title, **mode, **self.report.to_json(), **sheds}
 
 
 def check_file(spec: str, dial: str | None = None, *, bounded: bool = False) -> CheckedQuery:
     """The verdict on the query of a query file."""
     script = at_dial(load(spec), dial)
-    return CheckedQuery(script.title, script.query.check(bounded=bounded))
+    plan = queries_of(script, as_json=True, quiet=True).plan
+    worth = {n.id: q for n in plan.sinks if isinstance(q := getattr(n.operator, "qos", None), QoS)}
+    lines = tuple(shedding_lines(plan, worth))
+    asked = bool(worth) or "shedding" in script.settings
+    return CheckedQuery(script.title, script.query.check(bounded=bounded), sheds=lines, asked=asked)
+
+
+def shedding_lines(plan: Plan, worth: Mapping[str, QoS]) -> Iterator[str]:
+    """Of each output whether it can be shed, with which drops, and what the gap bound allows.
+
+    >>> import penstock as ps
+    >>> cars = ps.stream("cars", "ts int, lane int", time="ts").read_json("in").disorder(0)
+    >>> for line in shedding_lines(cars.window(10).agg(n="count(*)").plan, {"aggregate-1": QoS(gap=4)}):
+    ...     print(line)
+    aggregate-1: no random drops: results of aggregate-1 are not of single events
+    aggregate-1: window drops by window_start, before cars is processed
+    aggregate-1: no semantic drops: nobody has said what values are worth
+    aggregate-1: gap=4 lets at most 80% of the windows go, 4 in a row
+    """
+    for name, each in sheddable(plan, worth).items():
+        yield from (f"{name}: {way.line}" for way in each.ways)
+        if name in worth and (gap := worth[name].gap) is not None:
+            yield f"{name}: gap={gap} lets at most {worth[name].most:.0%} of the windows go, {gap} in a row"
 
 
 def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: str = "append") -> list[CheckedQuery]:
@@ -91,6 +122,7 @@ def show(checked: Sequence[CheckedQuery], console: Console, form: Form) -> None:
             console.print(drawn(one), highlight=False)
         else:
             told = [f"feedback: {said}"] if (said := one.feedback) else []
+            told += [f"shedding: {line}" for line in one.sheds if one.asked]
             say(*([""] if i else []), f"{one.title}: {one.report}", *told)
 
 
@@ -143,6 +175,7 @@ def drawn(one: CheckedQuery) -> RenderableType:
             parts += [_code(line) for line in fix.declaration.splitlines()]
     if said := one.feedback:
         parts.append(Padding(Text.assemble(("feedback: ", "dim"), said), (1, 0, 0, 0)))
+    parts += [Text.assemble(("shedding: ", "dim"), line) for line in one.sheds if one.asked]
     return Group(*parts, "")
 
 

@@ -18,12 +18,17 @@ from penstock.engine.admission import admit
 from penstock.engine.run import parse_trigger
 from penstock.engine.terminal import say, terminal
 from penstock.errors import UserError
+from penstock.portal.benchmarks import benchmarks_folder
+from penstock.portal.calibrate import calibrate
 from penstock.portal.complaint import complaining
 from penstock.portal.consistency import consistency as turn_dial
-from penstock.portal.options import Dial, File, Json, Master, Quiet, at_dial, turned
+from penstock.portal.options import Dial, File, Json, Master, OnError, Quiet, Sheds, at_dial, turned
 from penstock.portal.outcome import print_summary, queries_of
+from penstock.portal.qos import qos
 from penstock.portal.script import check_sources, load
+from penstock.portal.shed import shed
 from penstock.portal.watch import ForegroundRun, choose_mode, say_json
+from penstock.shedding.policy import Shedding
 
 app = typer.Typer(
     name="penstock",
@@ -89,13 +94,9 @@ def run(
         str | None,
         typer.Option(metavar="WHAT", help="commit: an epoch survives power loss (the default); process: a kill only."),
     ] = None,
-    on_error: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT", help="If an expression fails on an event: reject the event (the default), or fail the run."
-        ),
-    ] = None,
+    on_error: OnError = None,
     consistency: Dial = None,
+    shedding: Sheds = None,
     allow_unbounded: Annotated[
         str | None, typer.Option(metavar="REASON", help="Run even if state grows for ever; say why that is fine.")
     ] = None,
@@ -119,6 +120,7 @@ def run(
         "allow_unbounded": allow_unbounded,
         "consistency": consistency,
         "on_error": on_error,
+        "shedding": None if shedding is None else Shedding.parse(shedding),
     }
     options = {**script.settings, **{k: v for k, v in given.items() if v is not None}}
     if trigger is not None or every is not None:  # the command line replaces what the file says about epochs, whole
@@ -303,7 +305,8 @@ def feedback(
         show(run, as_json=as_json, quiet=quiet)
 
 
-app.command()(complaining(turn_dial))
+for command in (turn_dial, shed, qos, calibrate):
+    app.command()(complaining(command))
 
 
 # --- the machine, the demo, the benchmark ---------------------------------------------------------------------------
@@ -391,10 +394,3 @@ def bench(
     command += ["--json"] if as_json else []
     out = subprocess.DEVNULL if quiet else None
     raise typer.Exit(subprocess.run(command, cwd=root, check=False, stdout=out).returncode)
-
-
-def benchmarks_folder() -> Path | None:
-    """The root of the repository, if this is run in or from one."""
-    here = Path.cwd()
-    places = [here, *here.parents, *Path(penstock.__file__).resolve().parents[1:4]]
-    return next((p for p in places if (p / "benchmarks" / "bench.py").is_file()), None)

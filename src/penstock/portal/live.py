@@ -21,6 +21,7 @@ from penstock.engine.progress import Progress
 from penstock.engine.source.promises.disorder import Disorderliness
 from penstock.errors import counted
 from penstock.portal.savings import Savings
+from penstock.shedding.policy import percent
 
 BARS = "▁▂▃▄▅▆▇█"
 #: Lag behind the clock beyond which the events are plainly history that is being replayed.
@@ -203,6 +204,8 @@ class View:
         dead = sum(p.total_dead.values())
         reasons = " · ".join(f"{reason} {count:,}" for reason, count in sorted(p.total_dead.items()))
         grid.add_row("dead", Text(f"{dead:,}", style="yellow" if dead else ""), Text(reasons, style="yellow"))
+        for label, value, more in shedding_lines(p):
+            grid.add_row(label, value, Text(more, style="yellow" if p.shed else ""))
         if p.guards or p.total_saved:
             grid.add_row("feedback", _guards(p), _spared(p))
             for operator, saved in Savings.by_operator(p.total_saved)[:_SAVERS]:
@@ -239,9 +242,32 @@ def plain_line(p: Progress) -> str:
         parts += [f"{name} final to {_final(up_to)}" for name, up_to in p.final_up_to.items() if up_to]
     if p.dead:
         parts.append("dead: " + " ".join(f"{reason} {count:,}" for reason, count in sorted(p.dead.items())))
+    if p.shedding:
+        parts += [f"{label} {value} {more}".rstrip() for label, value, more in shedding_lines(p)]
     if p.guards or p.saved:
         parts.append(f"feedback: {_guards(p)}" + (f", {spared}" if (spared := Savings.of(p.saved)) else ""))
     return ", ".join(parts)
+
+
+def shedding_lines(p: Progress) -> list[tuple[str, str, str]]:
+    """What is given up, by output, and the load that it is given up for.
+
+    >>> at = {"at": "60%", "outputs": {"sink-1": {"share": 0.6, "windows": 10, "dropped": 4, "longest_gap": 2}}}
+    >>> shedding_lines(Progress(3, 1000, 10, 0.5, 0.3, 0.2, 7, 2048, 1, shedding=at, total_shed={"cars dropped": 5}))
+    [('shed', '60%', '5 rows'), ('', 'sink-1', '4 of 10 windows dropped, at most 2 in a row; 60% asked for')]
+    """
+    if not p.shedding:
+        return []
+    at, rows = p.shedding, sum(n for what, n in p.total_shed.items() if not what.endswith("skipped"))
+    lines = [("shed", str(at["at"]), counted(rows, "row"))]
+    if "load" in at:
+        share = at["load"] / at["capacity"] if at["capacity"] else 0.0
+        said = f"{at['load']:.2f} of {at['capacity']:.2f} cores · step {at['cursor']} of {at['rows'] - 1}"
+        lines.append(("load", f"{share:.0%}", f"{said} · utility {at['utility']:.0%}"))
+    for name, of in at["outputs"].items():
+        said = f"{of['dropped']:,} of {counted(of['windows'], 'window')} dropped, at most {of['longest_gap']} in a row"
+        lines.append(("", name, f"{said}; {percent(of['share'])} asked for"))
+    return lines
 
 
 def _dial(at: Mapping[str, Any]) -> str:

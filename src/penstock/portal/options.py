@@ -25,6 +25,17 @@ Dial = Annotated[
     ),
 ]
 
+OnError = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT", help="If an expression fails on an event: reject the event (the default), or fail the run."
+    ),
+]
+Sheds = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help="Give something up: auto, 'auto/0.8' (of the cores), or by hand '60%'."),
+]
+
 
 def turned(queries: Queries, dial: str | Consistency | None) -> Queries:
     """The queries at the point that the command line, or `settings` of the query file, names."""

@@ -24,7 +24,7 @@ def queries_of(script: Script, as_json: bool, quiet: bool) -> Queries:
     if isinstance(script.query, Queries):
         parts = script.query.parts
     else:
-        parts = (script.query.to(script.sink if script.sink is not None else console()),)
+        parts = (script.query.to(script.sink if script.sink is not None else console(), qos=script.qos),)
     return Queries(tuple(replace(part, sink=_sink(part.sink, as_json, quiet)) for part in parts))
 
 

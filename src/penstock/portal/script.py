@@ -32,6 +32,7 @@ from penstock.engine.stream import Stream
 from penstock.errors import PenstockError, UnreadableError, UserError, a, did_you_mean, nearest, shortly
 from penstock.operators.source.operator import Source
 from penstock.plan.promise import Files, Inbox
+from penstock.shedding.qos import QoS
 
 EXAMPLE = "query = ps.stream('traffic', 'ts timestamp, speed double', time='ts').read_parquet('data')"
 
@@ -45,6 +46,7 @@ class Script:
     query: Stream | Queries
     sink: Target | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    qos: QoS | None = None
 
     @property
     def title(self) -> str:
@@ -79,7 +81,16 @@ def load(spec: str) -> Script:
         raise UserError(f"{path.name}: sink = {sink!r} is not a sink", hint="sink = ps.parquet('out'), for example")
     if not isinstance(settings, Mapping):
         raise UserError(f"{path.name}: settings = {settings!r} is not a dict", hint="settings = {'max_rows': 100_000}")
-    return Script(path, name, found, sink, dict(settings))
+    if "shedding" in defined:
+        settings = {"shedding": defined["shedding"], **settings}
+    worth = defined.get("qos")
+    if worth is not None and not isinstance(worth, QoS):
+        raise UserError(f"{path.name}: qos = {shortly(worth)} is no quality of service", hint="qos = ps.QoS(gap=10)")
+    if worth is not None and isinstance(found, Queries):
+        raise UserError(
+            f"{path.name} defines both queries and qos", hint="each of queries has its own: query.to(sink, qos=…)"
+        )
+    return Script(path, name, found, sink, dict(settings), worth)
 
 
 def _together(path: Path, found: object, defined: Mapping[str, Any]) -> Queries:

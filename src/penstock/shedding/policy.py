@@ -61,12 +61,13 @@ class Shedding:
         >>> Shedding.parse("60%"), Shedding.parse("auto/0.8").text
         (Shedding.to('60%'), 'auto/0.8')
         """
-        kind, _, rest = text.strip().partition("/")
+        said, _, load = text.strip().partition("@")
+        kind, _, rest = said.partition("/")
         if kind == "off" and not rest:
             return cls.off()
         if kind == "auto":
             try:
-                return cls.auto(headroom=float(rest or HEADROOM))
+                return cls.auto(headroom=float(rest or HEADROOM), load=float(load) if load else None)
             except ValueError:
                 raise UserError(f"shedding '{text}' is not possible", hint="auto, or auto/0.8") from None
         return cls.to(text)
@@ -76,7 +77,8 @@ class Shedding:
         """Short, as `parse` reads it."""
         if self.kind == "to":
             return percent(self.share)
-        return "off" if self.kind == "off" else f"auto/{plain(self.headroom)}"
+        load = "" if self.load is None else f"@{plain(self.load)}"
+        return "off" if self.kind == "off" else f"auto/{plain(self.headroom)}{load}"
 
     def __repr__(self) -> str:
         seed = [f"seed={self.seed}"] if self.seed else []

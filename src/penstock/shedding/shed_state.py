@@ -56,6 +56,8 @@ class ShedState:
     newest: Mapping[str, int] = field(default_factory=dict)
     random: Mapping[str, float] = field(default_factory=dict)
     road: Mapping[str, Any] = field(default_factory=dict)
+    #: Outputs that are switched off whole.
+    off: tuple[str, ...] = ()
 
     def seen(self, newest: Mapping[str, int]) -> ShedState:
         """The same, now that events so new were read."""
@@ -74,11 +76,13 @@ class ShedState:
             "newest": dict(self.newest),
             "random": dict(self.random),
             "road": dict(self.road),
+            "off": list(self.off),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> ShedState:
         body = dict(stored)
         body["outlooks"] = {name: Outlook.from_json(o) for name, o in body["outlooks"].items()}
+        body["off"] = tuple(body["off"])
         body["tallies"] = {name: WindowTally(**t) for name, t in body["tallies"].items()}
         return cls(**body)

@@ -46,5 +46,5 @@ class EpochFigures:
     """Seconds between epochs, as asked for; 0: one follows the other."""
     cores: int = 1
     backlog: Mapping[str, Backlog] = field(default_factory=dict)
-    measured: bool = False
-    """Whether every operator did its work by itself, so that rows and costs of all of them are known."""
+    spared: Mapping[str, int] = field(default_factory=dict)
+    """By source, rows that were there and were passed over unread."""

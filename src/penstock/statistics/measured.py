@@ -11,6 +11,8 @@ from penstock.statistics.fit import CostFit
 
 #: What an epoch before counts against the one behind it, for selectivities and rates.
 DECAY = 0.9
+#: So many epochs at first are no measure of those behind them.
+WARMING = 2
 #: The name under which the cost of an epoch as a whole is fitted.
 WHOLE = "the epoch"
 
@@ -50,7 +52,7 @@ class RunStatistics:
     """What is known of a run after so many epochs.
 
     >>> found = RunStatistics()
-    >>> for rows in (100, 300, 200):
+    >>> for rows in (100, 300, 200, 400, 250):
     ...     cpu = {"source:cars": 0.01 + rows / 10_000}
     ...     figures = EpochFigures({"source:cars": rows}, {"source:cars": rows}, cpu, seconds=0.1 + rows / 10_000)
     ...     found = found.after(figures)
@@ -82,7 +84,10 @@ class RunStatistics:
             if name in now.rows_in and name in now.cpu:
                 fits[name] = fits.get(name, CostFit()).with_epoch({"row": rows_in}, cpu)
         spent = sum(now.cpu.values())
-        fits[WHOLE] = fits.get(WHOLE, CostFit()).with_epoch({"cpu": spent / max(1, now.cores)}, now.seconds)
+        if self.epochs >= WARMING or WHOLE not in fits:
+            # The first ones start workers and compile; the fit begins anew behind them.
+            before = fits.get(WHOLE, CostFit()) if self.epochs > WARMING else CostFit()
+            fits[WHOLE] = before.with_epoch({"cpu": spent / max(1, now.cores)}, now.seconds)
         span = max(now.since, now.seconds, 1e-9)
         return RunStatistics(
             self.epochs + 1,
@@ -96,7 +101,7 @@ class RunStatistics:
         )
 
     def _decayed(self, before: float, now: float) -> float:
-        return now if not self.epochs else DECAY * before + (1 - DECAY) * now
+        return now if self.epochs <= WARMING else DECAY * before + (1 - DECAY) * now
 
     def _arrived(self, now: EpochFigures, span: float) -> dict[str, float]:
         """Rows that have come in a second: those read, and those by which the backlog has grown."""
@@ -104,7 +109,8 @@ class RunStatistics:
         for source in now.backlog.keys() | {n for n in now.rows_in if n.startswith("source:")}:
             before, after = self.backlog.get(source), now.backlog.get(source)
             grown = 0 if before is None or after is None else (after.rows or 0) - (before.rows or 0)
-            rate = max(0.0, (now.rows_in.get(source, 0) + grown) / span)
+            came = now.rows_in.get(source, 0) + now.spared.get(source, 0) + grown
+            rate = max(0.0, came / span)
             known = rates.get(source)
             rates[source] = rate if known is None else DECAY * known + (1 - DECAY) * rate
         return rates

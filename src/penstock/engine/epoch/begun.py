@@ -13,6 +13,7 @@ from penstock.engine.tasks.job import Job
 from penstock.engine.tasks.report import TaskReport
 from penstock.pattern.pattern import Pattern
 from penstock.plan.place import Place
+from penstock.shedding.outlook import Settled
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -44,6 +45,8 @@ class Begun:
     spared: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     saved: dict[str, int] = field(default_factory=dict)
     shed: dict[str, int] = field(default_factory=dict)
+    #: By output, the windows that have passed in it.
+    settled: dict[str, Settled] = field(default_factory=dict)
     #: Where shedding stood when its events had been read.
     shed_state: dict[str, Any] = field(default_factory=dict)
     unreadable: list[Split] = field(default_factory=list)

@@ -18,6 +18,7 @@ from penstock.engine.source.split import Split
 from penstock.engine.source.unreadable import passed_over_letters
 from penstock.engine.tally import added, progress, speculation, totals
 from penstock.engine.tasks.report import TaskReport
+from penstock.feedback.account import write_account
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.driver import Driver
@@ -69,6 +70,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         measured=driver.statistics.to_json(),
     )
     driver.backstage.clear()
+    write_account(driver.checkpoint.storage, epoch, driver.shedder.account(begun))
     driver.checkpoint.write_commit(manifest)
     before, driver.manifest = driver.manifest, manifest
     publish(driver, manifest)

@@ -142,7 +142,7 @@ class Driver:
         self.gone: list[str] = []
         written = self.checkpoint.storage, self.checkpoint.warnings, self.checkpoint.records
         self.feedback = Listening(self.plan, *written, sheds=None if self.wish is None else self.wish.policy)
-        self.shedder = Shedder(self.plan, self.wish, self.checkpoint.warnings)
+        self.shedder = Shedder(self.plan, self.wish, self.checkpoint.warnings, self.parallelism)
         self.planned = 0
         self.only_heard = False
         self.to_drop: Places = {}

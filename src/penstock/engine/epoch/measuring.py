@@ -47,5 +47,8 @@ def measured(driver: Driver, begun: Begun, reports: Sequence[TaskReport]) -> Run
         every=driver.every,
         cores=driver.parallelism,
         backlog=driver.backlog,
+        spared={
+            source: sum(s["rows"] or 0 for s in splits if s["spared"]) for source, splits in begun.plan.splits.items()
+        },
     )
     return driver.statistics.after(now)

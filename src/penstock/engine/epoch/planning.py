@@ -17,6 +17,7 @@ from penstock.engine.source.formats.read import read
 from penstock.engine.source.listing import open_reader, reader_options
 from penstock.engine.source.split import Split
 from penstock.engine.unread import check_unread
+from penstock.feedback.account import write_table
 from penstock.kernels.ticks import from_tick, to_tick
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import between
@@ -40,7 +41,11 @@ def choose(driver: Driver, epoch: int) -> EpochPlan | None:
     before = driver.inverted.tables(guards, driver.bounded)
     unwanted, preferred = driver.inverted.patterns(guards, before or {}), guards.preferred
     shedder = driver.shedder
-    shed = shedder.plan_epoch(driver.feedback.shedding, driver.final, oldest(driver)) if shedder.active else None
+    shed = None
+    if shedder.active:
+        shed = shedder.plan_epoch(driver.feedback.shedding, driver.final, oldest(driver), driver.statistics)
+        if (table := shedder.new_table()) is not None:
+            write_table(driver.checkpoint.storage, table)
     places = {} if shed is None else driver.shedder.patterns(epoch, shed)
     for node_id, reader in driver.readers.items():
         found = reader.plan(

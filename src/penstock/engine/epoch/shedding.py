@@ -21,14 +21,18 @@ from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import one_of
 from penstock.plan.plan import Plan
 from penstock.plan.weight import is_weighted
+from penstock.shedding.controller import Controller, RoadStanding
 from penstock.shedding.fates import Fates
 from penstock.shedding.graph import CLOSE
 from penstock.shedding.outgoing import Outgoing, outgoing
 from penstock.shedding.outlook import Outlook, Settled, Spans, numbers, size
 from penstock.shedding.policy import Shedding
 from penstock.shedding.qos import QoS
+from penstock.shedding.road_map import RoadMap
 from penstock.shedding.shed_state import ShedState, WindowTally
 from penstock.shedding.sheddable import Sheddable
+from penstock.shedding.terms import Terms
+from penstock.statistics.measured import RunStatistics
 
 if TYPE_CHECKING:
     from penstock.checkpoint.checkpoint import EpochPlan
@@ -53,15 +57,19 @@ class SheddingWish:
 class Shedder:
     """Decides before every epoch what it gives up. Without a wish it does nothing, and costs nothing."""
 
-    def __init__(self, plan: Plan, wish: SheddingWish | None, warnings: list[str]) -> None:
-        self.plan, self.wish, self.warnings = plan, wish, warnings
+    def __init__(self, plan: Plan, wish: SheddingWish | None, warnings: list[str], cores: int = 1) -> None:
+        self.plan, self.wish, self.warnings, self.cores = plan, wish, warnings, cores
         self.outputs: tuple[Outgoing, ...] = () if wish is None else outgoing(plan, wish.sheddable)
+        #: On what terms outputs give something up; those of which nothing can go are not among them.
+        self.terms = {o.name: Terms.of(self._qos(o)) for o in self.outputs if o.label or o.chance}
+        self.controller = Controller(plan, self.terms, tuple(n for n, t in self.terms.items() if t.least))
         self.state = ShedState()
-        #: By epoch what was settled when it had been read.
-        self.settled: dict[int, dict[str, Settled]] = {}
+        #: What was settled when the last epoch had been read.
+        self.settled: dict[str, Settled] = {}
         self._patterns: dict[int, tuple[dict[str, Spans], Places]] = {}
         self._gone_through: dict[str, int] = {}
         self._told: set[str] = set()
+        self._shown: RoadMap | None = None
 
     @property
     def active(self) -> bool:
@@ -79,45 +87,72 @@ class Shedder:
     # --- before an epoch ----------------------------------------------------------------------------------------
 
     def plan_epoch(
-        self, policy: Shedding | None, final: Mapping[str, FinalUpTo], oldest: Mapping[str, int]
+        self,
+        policy: Shedding | None,
+        final: Mapping[str, FinalUpTo],
+        oldest: Mapping[str, int],
+        measured: RunStatistics,
     ) -> ShedState:
         """What the next epoch gives up. `oldest` is, by source and attribute, where streams begin, if that is news."""
         assert self.wish is not None
         policy = policy or self.wish.policy
-        shares = {o.name: self._share(o, policy) for o in self.outputs}
-        outlooks = {o.name: self._outlook(o, policy, shares[o.name], final, oldest) for o in self.outputs if o.label}
-        random = self._random(shares)
-        self.state = replace(
-            self.state, policy=policy.text, seed=policy.seed, delivered=shares, outlooks=outlooks, random=random
-        )
+        shares, off, road = self._shares(policy, measured)
+        self._say(off)
+        before = replace(self.state, policy=policy.text, seed=policy.seed, delivered=shares, off=off, road=road)
+        outlooks = {o.name: self._outlook(before, o, shares[o.name], final, oldest) for o in self.outputs if o.label}
+        self.state = replace(before, outlooks=outlooks, random=self._random(shares))
         return self.state
 
-    def _share(self, output: Outgoing, policy: Shedding) -> float:
-        """The share of its results that an output still gets."""
+    def _shares(
+        self, policy: Shedding, measured: RunStatistics
+    ) -> tuple[dict[str, float], tuple[str, ...], dict[str, Any]]:
+        """The share of its results that each output still gets, those switched off, and where the controller stands."""
+        everything = {o.name: 1.0 for o in self.outputs}
         if policy.kind == "to":
-            return max(policy.share, 1 - self._qos(output).most)
-        return 1.0
+            return {**everything, **{n: max(policy.share, t.least) for n, t in self.terms.items()}}, (), {}
+        if policy.kind == "off" or not self.terms:
+            return everything, (), {}
+        row, at = self.controller.decide(policy, RoadStanding.from_json(self.state.road), measured, self.cores)
+        return {**everything, **row.delivered}, tuple(sorted(row.off)), at.to_json()
+
+    def new_table(self) -> list[dict[str, Any]] | None:
+        """The table of plans for people, if it was made anew."""
+        roads = self.controller.table
+        if roads is None or roads is self._shown:
+            return None
+        self._shown = roads
+        return roads.to_json()
+
+    def _say(self, off: tuple[str, ...]) -> None:
+        """Whoever is switched off, or on again, is to hear of it."""
+        for name in sorted(set(off) - set(self.state.off)):
+            gap = self._qos(next(o for o in self.outputs if o.name == name)).gap
+            self.warnings.append(
+                f"{name} is switched off: with every gap of {gap} windows that it allows it is still too much"
+            )
+        for name in sorted(set(self.state.off) - set(off)):
+            self.warnings.append(f"{name} is switched on again")
 
     def _qos(self, output: Outgoing) -> QoS:
         found = getattr(self.plan[output.exit.sink].operator, "qos", None) if output.exit.sink else None
         return found if isinstance(found, QoS) else QoS()
 
-    def fates(self, output: Outgoing, seed: int) -> Fates:
+    def fates(self, state: ShedState, output: Outgoing) -> Fates:
         """Who decides about the windows of an output; the same for outputs on one grid, so that they share work."""
-        gap = self._qos(output).gap
+        gap = None if output.name in state.off else self._qos(output).gap
         batch = 0 if gap is not None else 1 if output.overlap == 1 else 4 * output.overlap
         assert output.window is not None
-        return Fates(seed, f"{output.window.slide}/{output.window.origin}", gap, batch=batch)
+        return Fates(state.seed, f"{output.window.slide}/{output.window.origin}", gap, batch=batch)
 
     def _outlook(
         self,
+        state: ShedState,
         output: Outgoing,
-        policy: Shedding,
         share: float,
         final: Mapping[str, FinalUpTo],
         oldest: Mapping[str, int],
     ) -> Outlook:
-        before, known = self.state.outlooks.get(output.name, Outlook()), final.get(output.exit.sink)
+        before, known = state.outlooks.get(output.name, Outlook()), final.get(output.exit.sink)
         bound = None if known is None else known.bounds.get(output.label)
         if bound is not None:
             # Windows overlap: what comes for one of them may be looked at as part of the next.
@@ -131,7 +166,7 @@ class Shedder:
         ahead = min(max(AHEAD[0], FORESIGHT * self._gone_through.get(output.name, AHEAD[1])), AHEAD[1])
         # As little as the gap allows is to drop all, as far as it allows that: no coin need be tossed.
         drop = 1.0 if share <= 1 - self._qos(output).most + CLOSE else 1 - share
-        return before.planned(self.fates(output, policy.seed), drop, first or 0, ahead)
+        return before.planned(self.fates(state, output), drop, first or 0, ahead)
 
     def _first(self, output: Outgoing, bound: int | None, oldest: Mapping[str, int]) -> int | None:
         """The first window whose fate is open: of a stream that has just begun, that of its oldest event."""
@@ -201,7 +236,7 @@ class Shedder:
         for output in self.outputs:
             if output.name not in outlooks:
                 continue
-            outlook, fates = outlooks[output.name], self.fates(output, self.state.seed)
+            outlook, fates = outlooks[output.name], self.fates(self.state, output)
             ticks = [self.state.newest[n] for n in output.clocks if n in self.state.newest]
             last = max((output.number(t) for t in ticks), default=None)
             if blind & {source for source, _ in output.times}:
@@ -214,7 +249,7 @@ class Shedder:
                 settled[output.name] = done
                 tallies[output.name] = tallies.get(output.name, WindowTally()).with_settled(done)
                 self._gone_through[output.name] = max(done.windows, self._gone_through.get(output.name, 0) // 2)
-        self.settled = {begun.plan.epoch: settled}
+        begun.settled = self.settled = settled
         self.state = replace(self.state, outlooks=outlooks, tallies=tallies)
         begun.shed_state = self.state.to_json()
 
@@ -232,7 +267,41 @@ class Shedder:
                 "dropped": tally.dropped,
                 "longest_gap": tally.gap,
             }
-        return {"at": state.policy, "outputs": outputs, **state.road}
+        told: dict[str, Any] = {"at": state.policy, "outputs": outputs}
+        if state.road:
+            road = RoadStanding.from_json(state.road)
+            told |= {
+                "load": road.load,
+                "capacity": road.capacity,
+                "cursor": road.cursor,
+                "rows": road.rows,
+                "utility": 1 - road.lost / road.full if road.full else 1.0,
+                "why": road.pressure.why,
+            }
+        return told
+
+    def account(self, begun: Begun) -> list[dict[str, Any]]:
+        """What became of the windows of each output that have passed in an epoch."""
+        lines = []
+        for output in self.outputs:
+            done, window = begun.settled.get(output.name), output.window
+            if done is None or window is None:
+                continue
+            t = self.plan[output.exit.root].operator.schema.type_of(output.label)
+            delivered = 100 * (1 - done.lost / done.windows)
+            lines.append(
+                {
+                    "epoch": begun.plan.epoch,
+                    "sink": output.name,
+                    "windows": done.windows,
+                    "dropped": done.lost,
+                    "delivered": delivered,
+                    "longest_gap": begun.shed_state["tallies"][output.name]["gap"],
+                    "utility": self.terms[output.name].graph.at(delivered),
+                    "dropped_windows": [str(from_tick(window.start(n), t)) for n in numbers(done.dropped)],
+                }
+            )
+        return lines
 
     def _unread(self, begun: Begun, newest: dict[str, int]) -> set[str]:
         """Add what is known of the parts of files that were passed over; the sources of which it is not known."""
