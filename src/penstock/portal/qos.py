@@ -57,9 +57,9 @@ def plotted(graph: Graph, width: int = WIDTH, height: int = HEIGHT) -> list[str]
 
     >>> for line in plotted(Graph(((100, 1), (50, 0.7), (0, 0))), 11, 3):
     ...     print(line)
-    1.0 ┤•••
-        │   •••••
-    0.0 ┤        •••
+    1.0 ┤•••••
+        │     ••••
+    0.0 ┤         ••
          100       0
     """
     first, last = graph.points[0][0], graph.points[-1][0]
