@@ -19,7 +19,7 @@ FIND_PYTHON = python=; for candidate in "$$PENSTOCK_PYTHON" $(1) python3.12 pyth
 	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python="$$candidate"; break; fi; \
 	done
 
-.PHONY: help setup demo test test-fast lint format bench bench-setup bench-join bench-feedback bench-speculation docs lock clean \
+.PHONY: help setup demo test test-fast lint format bench bench-setup bench-join bench-feedback bench-speculation bench-shedding docs lock clean \
   fuzz fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-crashes fuzz-kills
 
 help: ## Show this list
@@ -70,6 +70,9 @@ bench-feedback: $(READY) ## What feedback costs and saves: six experiments, an h
 
 bench-speculation: bench-setup ## What answers now, corrections later cost and gain, against Structured Streaming and Pathway
 	@$(BIN)/python -m benchmarks.speculation $(ARGS)
+
+bench-shedding: $(READY) ## What ways of giving up cost under overload, simulated, against the published shapes
+	@$(BIN)/python -m benchmarks.shedding $(ARGS)
 
 fuzz: fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other; EXAMPLES=3000 searches longer
 

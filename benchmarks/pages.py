@@ -17,13 +17,16 @@ from typing import Any
 
 from benchmarks import tables
 from benchmarks.plots import draw
+from benchmarks.shedding.report import tables as shedding_tables
 from benchmarks.speculating.report import tables as speculation_tables
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "results.json"
 #: What `benchmarks.speculation` writes; its tables are made of it in the same way.
 SPECULATION = RESULTS.with_name("speculation.json")
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+#: What `benchmarks.shedding` writes.
+SHEDDING = RESULTS.with_name("shedding.json")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "shedding.md")
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "readme": tables.readme_table,
     "races": tables.races_table,
@@ -36,9 +39,11 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
 _PART = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def speculation() -> dict[str, str]:
-    """The tables of speculation by their names."""
-    return speculation_tables(json.loads(SPECULATION.read_text()) if SPECULATION.exists() else {})
+def others() -> dict[str, str]:
+    """The tables of other records, by their names."""
+    speculated = json.loads(SPECULATION.read_text()) if SPECULATION.exists() else {}
+    shed = json.loads(SHEDDING.read_text()) if SHEDDING.exists() else {}
+    return {**speculation_tables(speculated), **shedding_tables(shed)}
 
 
 def rewritten(page: str, record: dict[str, Any]) -> str:
@@ -47,7 +52,7 @@ def rewritten(page: str, record: dict[str, Any]) -> str:
     >>> rewritten("a <!-- measured: stalls -->\\nold\\n<!-- end --> b", {"cases": {}})
     'a <!-- measured: stalls -->\\nNot measured.\\n<!-- end --> b'
     """
-    other = speculation()
+    other = others()
 
     def made(name: str) -> str:
         return other[name] if name in other else TABLES[name](record)
@@ -61,7 +66,7 @@ def write_pages(record: dict[str, Any]) -> None:
     draw(record, ROOT / "docs" / "images")
 
 
-def write_speculation() -> None:
+def write_tables() -> None:
     """The tables of the pages alone."""
     record = json.loads(RESULTS.read_text())
     for page in PAGES:

@@ -71,9 +71,9 @@ def main() -> None:
         print(f"\n{name}\n\n{table}")
     if not given.quick:
         draw(record)
-        from benchmarks.pages import write_speculation
+        from benchmarks.pages import write_tables
 
-        write_speculation()
+        write_tables()
 
 
 if __name__ == "__main__":
