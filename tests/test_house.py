@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -31,6 +33,13 @@ def test_the_architecture_names_files_that_exist() -> None:
     linked = [Path(link) for link in re.findall(r"\]\((\.\./[^)#]+)", page)]
     missing += [str(link) for link in linked if not (ROOT / "docs" / link).exists()]
     assert not missing
+
+
+def test_importing_penstock_takes_no_longer_than_it_must() -> None:
+    """An Arrow array made of a list where a module is loaded would bring in all of pandas."""
+    code = "import sys, penstock; print({'pandas', 'pyspark', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_every_class_has_a_name_of_its_own() -> None:

@@ -29,7 +29,7 @@ PUNCTUATION = InBand().column
 #: What a companion column of an attribute says of it, by the end of its name.
 _SUFFIXES = {"_upto": at_most, "_below": less, "_from": at_least}
 _COMPARISONS = {"<=": at_most, "≤": at_most, "<": less, ">=": at_least, "≥": at_least, ">": greater}
-_FALSE = pa.array(["", "0", "false", "f", "no", "n"])
+_FALSE = ("", "0", "false", "f", "no", "n")
 
 _EVERYTHING = r"^\s*\[\s*\*\s*(,\s*\*\s*)*\]\s*$"
 
@@ -56,7 +56,7 @@ class BandColumns:
 def marked(column: pa.ChunkedArray, band: BandColumns) -> Mask:
     """Which records are punctuations."""
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    no = pc.is_in(pc.utf8_lower(text), _FALSE) if band.companion else pc.equal(text, "")
+    no = pc.is_in(pc.utf8_lower(text), pa.array(_FALSE)) if band.companion else pc.equal(text, "")
     mask: Mask = pc.and_(pc.is_valid(text), pc.invert(pc.fill_null(no, True))).to_numpy()
     return mask
 
