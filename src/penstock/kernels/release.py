@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -212,17 +212,21 @@ def _merged(runs: Sequence[SortedRun], group: int) -> SortedRun:
     return merged
 
 
-@dataclass(frozen=True)
-class Tidied:
-    """What becomes of the runs of one port."""
+class Tidied(NamedTuple):
+    """What becomes of runs, as a step says it."""
 
     dropped: tuple[str, ...]
     marked: tuple[tuple[str, pa.Table], ...]
     added: tuple[Fresh, ...]
 
 
-def tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[str, ...]) -> Tidied:
-    """Drop runs that are dead, rewrite those that mostly are, merge where there are too many."""
+def tidy(ports: Sequence[Sequence[SortedRun]], laziness: Laziness, flags: Sequence[tuple[str, ...]]) -> Tidied:
+    """Drop runs that are dead, rewrite those that mostly are, merge where there are too many; port by port."""
+    found = [_tidy(port, runs, laziness, some) for port, (runs, some) in enumerate(zip(ports, flags, strict=True))]
+    return Tidied(*(tuple(itertools.chain.from_iterable(part)) for part in zip(*found, strict=True)))
+
+
+def _tidy(port: int, runs: Sequence[SortedRun], laziness: Laziness, flags: tuple[str, ...]) -> Tidied:
     dropped: list[str] = []
     kept: dict[int, list[SortedRun]] = {}
     for run in runs:

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from penstock.kernels.failing import Failed, ask
 from penstock.kernels.hash import is_exact
 from penstock.kernels.index import HASH, Mask, Positions, pick, same, sift
-from penstock.kernels.release import Selection, answer, cut, tidy
+from penstock.kernels.release import Selection, Tidied, answer, cut, tidy
 from penstock.kernels.sorted_run import Rule, SortedRun, meet
-from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
+from penstock.kernels.stateful import DEAD, Answer, Circumstances, Held, Laziness, Orders, Stepped
 from penstock.operators.join.impatience import wishes
 from penstock.operators.join.operator import Join, pair_schema
 from penstock.pattern.pattern import Pattern
@@ -105,39 +105,55 @@ class JoinKernel:
         counts = dict.fromkeys(("matched", "stored", "released", "passed", "dropped"), 0)
         stored = [[SortedRun.of(h, self.times[port]) for h in held[port]] for port in (0, 1)]
         new = [self._arrived(port, fresh[port], output) for port in (0, 1)]
+        for left, li, right, ri in self._met(new, stored, counts):
+            for run, at, port in ((left, li, 0), (right, ri, 1)):
+                if run is new[port] or self._remembers[port] or (self._halves and port == 0):
+                    run.mark(MATCHED, at)
+            if not self._halves:
+                self._give(self._joined(left, li, right, ri), output)
+        if self._halves:
+            for run in (*stored[0], new[0]):
+                self._decided(run, output)
+        tidied, answers = self._let_go(stored, new, orders, output, counts)
+        results = pa.concat_tables(output) if output else self.output_schema.empty_table()
+        wished = wishes(self.join, tidied.added) if self.join.impatient else ()
+        return Stepped(results, *tidied, answers, counts, wished=wished)
+
+    def _met(
+        self, new: Sequence[SortedRun], stored: Sequence[Sequence[SortedRun]], counts: dict[str, int]
+    ) -> Iterator[tuple[SortedRun, Positions, SortedRun, Positions]]:
+        """The rows that match: what arrived with what is stored, and with itself."""
         meetings = [(new[0], run) for run in stored[1]] + [(run, new[1]) for run in stored[0]] + [(new[0], new[1])]
         for left, right in meetings:
             for li, ri in self._pairs(left, right):
                 counts["matched"] += len(li)
-                for run, at, port in ((left, li, 0), (right, ri, 1)):
-                    if run is new[port] or self._remembers[port] or (self._halves and port == 0):
-                        run.mark(MATCHED, at)
-                if not self._halves:
-                    output.append(self._joined(left, li, right, ri))
-                    if self.emit is not None and sum(t.num_rows for t in output) >= SLICE:
-                        self.emit(pa.concat_tables(output))
-                        output.clear()
-        if self._halves:
-            for run in (*stored[0], new[0]):
-                self._decided(run, output)
+                yield left, li, right, ri
+
+    def _give(self, rows: pa.Table, output: list[pa.Table]) -> None:
+        """Hand over results as soon as there are many."""
+        output.append(rows)
+        if self.emit is not None and sum(t.num_rows for t in output) >= SLICE:
+            self.emit(pa.concat_tables(output))
+            output.clear()
+
+    def _let_go(
+        self,
+        stored: Sequence[Sequence[SortedRun]],
+        new: Sequence[SortedRun],
+        orders: Orders,
+        output: list[pa.Table],
+        counts: dict[str, int],
+    ) -> tuple[Tidied, tuple[tuple[Answer, ...], ...]]:
+        """Carry out the orders: what becomes of the runs, and the answers."""
         runs: list[list[SortedRun]] = []
         for port in (0, 1):
             self._release(port, stored[port], orders.release[port], output, counts)
             runs.append([*stored[port], *self._kept(port, new[port], orders, output, counts)])
         answers = tuple(
-            tuple(self._answer(port, pattern, runs[port]) for pattern in asked) for port, asked in enumerate(orders.ask)
+            tuple(answer(pattern, runs[port], self.keys[port], self.times[port]) for pattern in asked)
+            for port, asked in enumerate(orders.ask)
         )
-        dropped: list[str] = []
-        marked: list[tuple[str, pa.Table]] = []
-        added: list[Fresh] = []
-        for port in (0, 1):
-            tidied = tidy(port, runs[port], self.laziness, (DEAD, MATCHED) if self._remembers[port] else (DEAD,))
-            dropped += tidied.dropped
-            marked += tidied.marked
-            added += tidied.added
-        results = pa.concat_tables(output) if output else self.output_schema.empty_table()
-        wished = wishes(self.join, added) if self.join.impatient else ()
-        return Stepped(results, tuple(dropped), tuple(marked), tuple(added), answers, counts, wished=wished)
+        return tidy(runs, self.laziness, [(DEAD, MATCHED) if r else (DEAD,) for r in self._remembers]), answers
 
     def heaviest(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]]) -> tuple[str, int] | None:
         """The key with the most pairs, and how many these are, time and residual left aside; None if there are none."""
@@ -268,9 +284,6 @@ class JoinKernel:
         known = set(self._names(port))
         usable = [p for p in patterns if known.issuperset(p.restricted)]
         return Selection(usable, self.join.inputs[port].schema, self.keys[port], self.times[port])
-
-    def _answer(self, port: int, pattern: Pattern, runs: Sequence[SortedRun]) -> Answer:
-        return answer(pattern, runs, self.keys[port], self.times[port])
 
 
 def _without_repeats(run: SortedRun) -> SortedRun:

@@ -20,7 +20,7 @@ from penstock.kernels.hash import is_exact
 from penstock.kernels.index import Mask, Positions, Ticks, distinct, expand, ranges, sift, within
 from penstock.kernels.release import Selection, answer, cut, tidy
 from penstock.kernels.sorted_run import Rule, SortedRun, meet
-from penstock.kernels.stateful import DEAD, Answer, Circumstances, Fresh, Held, Laziness, Orders, Stepped
+from penstock.kernels.stateful import DEAD, Circumstances, Held, Laziness, Orders, Stepped
 from penstock.operators.multijoin.operator import MultiJoin
 from penstock.pattern.pattern import Pattern
 
@@ -109,21 +109,16 @@ class MultiJoinKernel:
                 for j, refs in found.items():
                     sides[j].meets(refs)
                 output.append(self._joined(sides, found))
-        answers: list[tuple[Answer, ...]] = []
-        dropped: list[str] = []
-        marked: list[tuple[str, pa.Table]] = []
-        added: list[Fresh] = []
-        for i, side in enumerate(sides):
-            runs = [*self._release(i, side.stored, orders, counts), *self._kept(i, side.new, side.met, orders, counts)]
-            asking = orders.ask[i] if orders.ask else ()
-            answers.append(tuple(answer(p, runs, self.join.keys[i], self.times[i]) for p in asking))
-            tidied = tidy(i, runs, self.laziness, (DEAD,))
-            dropped += tidied.dropped
-            marked += tidied.marked
-            added += tidied.added
+        runs = [
+            [*self._release(i, side.stored, orders, counts), *self._kept(i, side.new, side.met, orders, counts)]
+            for i, side in enumerate(sides)
+        ]
+        answers = tuple(
+            tuple(answer(p, runs[i], self.join.keys[i], self.times[i]) for p in asked)
+            for i, asked in enumerate(orders.ask)
+        )
         results = pa.concat_tables(output) if output else self.output_schema.empty_table()
-        said = tuple(answers) if orders.ask else ()
-        return Stepped(results, tuple(dropped), tuple(marked), tuple(added), said, counts)
+        return Stepped(results, *tidy(runs, self.laziness, [(DEAD,)] * len(runs)), answers, counts)
 
     def _arrived(self, port: int, table: pa.Table | None) -> SortedRun:
         """The new rows; without a key, or a time where it matters, a row belongs to nothing."""

@@ -16,12 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.kernels.index import HASH, Mask, Positions, pick, probe, sift
-from penstock.kernels.release import tidy
 from penstock.kernels.sorted_run import Rule, SortedRun, meet
-from penstock.kernels.stateful import DEAD, Fresh, Held, Laziness, Orders, Stepped
+from penstock.kernels.stateful import DEAD, Held, Laziness, Orders, Stepped
 from penstock.kernels.weights import net
 from penstock.operators.distinct.kernel import alike, equal_rows
-from penstock.operators.join.kernel import SLICE, JoinKernel
+from penstock.operators.join.kernel import JoinKernel
 from penstock.operators.join.operator import LONELY
 from penstock.operators.revised_join.operator import RevisedJoin
 from penstock.plan.weight import WEIGHT, without_weight
@@ -92,35 +91,15 @@ class RevisedJoinKernel(JoinKernel):
         stored = [[SortedRun.of(h, self.times[port]) for h in held[port]] for port in (0, 1)]
         new = [self._changes(port, fresh[port], output) for port in (0, 1)]
         if self._pairs_out:
-            meetings = [(new[0], run) for run in stored[1]] + [(run, new[1]) for run in stored[0]] + [(new[0], new[1])]
-            for left, right in meetings:
-                for li, ri in self._pairs(left, right):
-                    counts["matched"] += len(li)
-                    output.append(self._joined(left, li, right, ri))
-                    if self.emit is not None and sum(t.num_rows for t in output) >= SLICE:
-                        self.emit(pa.concat_tables(output))
-                        output.clear()
+            for left, li, right, ri in self._met(new, stored, counts):
+                self._give(self._joined(left, li, right, ri), output)
         for port in (0, 1):
             if self._alone_while[port]:
                 new[port], stored[port] = self._by_themselves(port, new, stored, output)
-        runs: list[list[SortedRun]] = []
-        for port in (0, 1):
-            kept = self._cancelled(port, new[port], stored[port])
-            self._release(port, stored[port], orders.release[port], output, counts)
-            runs.append([*stored[port], *self._kept(port, kept, orders, output, counts)])
-        answers = tuple(
-            tuple(self._answer(port, pattern, runs[port]) for pattern in asked) for port, asked in enumerate(orders.ask)
-        )
-        dropped: list[str] = []
-        marked: list[tuple[str, pa.Table]] = []
-        added: list[Fresh] = []
-        for port in (0, 1):
-            tidied = tidy(port, runs[port], self.laziness, (DEAD,))
-            dropped += tidied.dropped
-            marked += tidied.marked
-            added += tidied.added
+        kept = [self._cancelled(port, new[port], stored[port]) for port in (0, 1)]
+        tidied, answers = self._let_go(stored, kept, orders, output, counts)
         results = net(output) if output else self._told_schema.empty_table()
-        return Stepped(results, tuple(dropped), tuple(marked), tuple(added), answers, counts)
+        return Stepped(results, *tidied, answers, counts)
 
     def _changes(self, port: int, table: pa.Table | None, output: list[pa.Table]) -> SortedRun:
         """The changes of rows that can have partners as a run, each of weight +1 or −1; the others come out at once."""
