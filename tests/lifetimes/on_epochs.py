@@ -106,8 +106,12 @@ class Bench:
 
     def live(self) -> list[dict[str, Any]]:
         """All that is stored and counts."""
+        return [row for runs in self.held for row in self.live_of(runs)]
+
+    def live_of(self, runs: Iterable[Held]) -> list[dict[str, Any]]:
+        """The same of some runs."""
         found = []
-        for run in (r for runs in self.held for r in runs):
+        for run in runs:
             marked = run.marks is not None and DEAD in run.marks.column_names
             dead = run.marks[DEAD].to_pylist() if marked else [False] * run.rows.num_rows
             found += [row for row, d in zip(run.rows.to_pylist(), dead, strict=True) if not d]

@@ -22,14 +22,16 @@ def schema(kind: str) -> str:
 
 
 @st.composite
-def lasting(draw: st.DrawFn, name: str, kind: str, most: int = 12) -> Feed:
+def lasting(
+    draw: st.DrawFn, name: str, kind: str, most: int = 12, keys: tuple[str | None, ...] = ("x", "y", None)
+) -> Feed:
     """Rows that begin before 12 and hold for less than 10, or for ever; lifetimes in moments of the given type."""
     made: list[dict[str, Any]] = []
     live: list[dict[str, Any]] = []
-    for number in range(draw(st.integers(0, most))):
+    for number in range(draw(st.integers(most // 2, most) | st.integers(0, most))):
         choice, x, y, z = (draw(st.integers(0, 9)) for _ in range(4))
         if choice < 6 or not live:
-            row = {"id": number, "k": ("x", "y", None)[z % 3], "v": y % 4 - 1, "a": x, "op": "c"}
+            row = {"id": number, "k": keys[z % len(keys)], "v": y % 4 - 1, "a": x, "op": "c"}
             row |= {"b": None if y == 9 else x + y % 7 + (choice > 0)}
             made.append(row)
             if row["b"] is None or row["b"] > row["a"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,6 +28,12 @@ from penstock.reference.lifetimes.history import Table, coalesce
 Row = Mapping[str, Any]
 
 AGGREGATES = "n='count(*)', s='sum(v)', m='max(v)', f='first(v)', d='count(distinct v)'"
+#: By the type of moments, how lengths of time are written.
+LENGTH = {"int": "{}", "date": "'{} d'", "timestamp": "'{} us'"}
+ALTERED = (
+    *("", "", "", ".inserts()", ".deletes()", ".lifetime(length={3})", ".lifetime(length={5}, every={2})"),
+    *(".lifetime(extend={2})", ".lifetime(extend={4}, every={3})", ".lifetime(at_most={2})"),
+)
 STEPS = ("", "", ".where('v > 0')", ".select('k', v='v * 2')", ".rename(k='g').rename(g='k')")
 SNAPSHOTS = (
     f".snapshot().group_by('k').agg({AGGREGATES})",
@@ -43,9 +50,29 @@ def snapshots(draw: st.DrawFn, most: int = 12) -> Case:
     two = draw(st.integers(0, 3)) == 0
     change = ".changes('op', new_end='n')"
     text = f"s{change}.union(t{change})" if two else f"s{change}"
-    text += draw(st.sampled_from(STEPS)) + draw(st.sampled_from(SNAPSHOTS))
+    altered = re.sub(r"{(\d)}", lambda n: LENGTH[kind].format(n[1]), draw(st.sampled_from(ALTERED)))
+    text += draw(st.sampled_from(STEPS)) + altered + draw(st.sampled_from(SNAPSHOTS))
     names = ("s", "t") if two else ("s",)
     return Case(text, tuple(draw(lasting(n, kind, most // len(names))) for n in names))
+
+
+JOINS = (
+    "a.join(c, 'k')",
+    "a.join(c, {'k': 'k'}, where='v < v_right + 2')",
+    "a.join(c.snapshot().group_by('k').agg(n='count(*)'), 'k')",
+    "a.join(c, 'k').snapshot().group_by('k').agg(n='count(*)', s='sum(v * v_right)')",
+    "a.snapshot().group_by('k').agg(m='max(v)').join(c.snapshot().group_by('k').agg(n='count(*)'), 'k', where='m < n')",
+    "a.lifetime(length={3}).join(c.deletes(), 'k')",
+)
+
+
+@st.composite
+def joins(draw: st.DrawFn, most: int = 12) -> Case:
+    kind = draw(st.sampled_from(sorted(MOMENTS)))
+    text = re.sub(r"{(\d)}", lambda n: LENGTH[kind].format(n[1]), draw(st.sampled_from(JOINS)))
+    for name, made in (("a", "s.changes('op', new_end='n')"), ("c", "t.changes('op', new_end='n').drop('id')")):
+        text = re.sub(rf"\b{name}\b(?=[.,])", made, text)
+    return Case(text, tuple(draw(lasting(n, kind, most, ("x", "x", "x", "y", None))) for n in ("s", "t")))
 
 
 def at_once(stream: ps.Stream) -> ps.Stream:
@@ -93,10 +120,16 @@ def test_any_cut_comes_to_the_same(case: Case, cut: Cut) -> None:
     check(case, on_kernels(case, cut, change=at_once))
 
 
+@given(joins(), cuts())
+@settings(max_examples=30)
+def test_pairs_hold_while_both_rows_do(case: Case, cut: Cut) -> None:
+    check(case, on_kernels(case, cut, change=at_once))
+
+
 @pytest.mark.spark
 def test_on_spark(spark: Any) -> None:
-    @given(snapshots(), cuts())
-    @settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.one_of(snapshots(), joins()), cuts())
+    @settings(max_examples=4, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     def run(case: Case, cut: Cut) -> None:
         check(case, on_spark(case, cut, spark, change=at_once))
 

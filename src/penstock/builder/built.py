@@ -40,12 +40,7 @@ class Built:
                 f"{operator.word}() behind at(…): what it would be given can be taken back",
                 hint="turn the dial last: query.where(…).at(…), or start(…, consistency=…)",
             )
-        for given in operator.inputs:
-            if given.schema.lifetime and not spec_of(operator).heeds_lifetimes(operator):
-                raise UserError(
-                    f"{operator.word}() knows nothing of rows that hold for a time, which {given.word}() before it has",
-                    hint="snapshot().group_by(…).agg(…), join(…), where(…), select(…) and lookup(…) do",
-                )
+        check_lifetimes(operator)
         if (
             isinstance(below, Bucket)
             and isinstance(below.window, GatheredWindow)
@@ -126,6 +121,16 @@ class Built:
 
     def _ticks(self, extent: Extent, attribute: str, call: str) -> int:
         return declared_ticks(extent, attribute, self.schema.type_of(attribute), call)
+
+
+def check_lifetimes(operator: Operator) -> None:
+    """Complain if an operator is given rows that hold for a time and knows nothing of that."""
+    for given in operator.inputs:
+        if given.schema.lifetime and not spec_of(operator).heeds_lifetimes(operator):
+            raise UserError(
+                f"{operator.word}() knows nothing of rows that hold for a time, which {given.word}() before it has",
+                hint="snapshot().group_by(…).agg(…), join(…), where(…), select(…) and lookup(…) do",
+            )
 
 
 def whole(value: Any, what: str, hint: str, *, least: int = 1, most: float = float("inf")) -> int:

@@ -14,8 +14,9 @@ import pyarrow as pa
 from penstock.builder.extent import measurable, ticks_of
 from penstock.errors import UserError, did_you_mean
 from penstock.operators.join.operator import KINDS, Band, Join, Joined, JoinKind, Taken
+from penstock.operators.lifetime_join.operator import LifetimeJoin
 from penstock.operators.rows_join.operator import RowsJoin
-from penstock.pattern.schema import Attribute, Schema
+from penstock.pattern.schema import SYNC, Attribute, Schema
 from penstock.plan.operator import Operator
 from penstock.plan.policy import Extent
 from penstock.sql.expression import Expression
@@ -38,7 +39,7 @@ def join_operator(
     null_safe: bool = False,
     thrifty: bool = False,
     impatient: bool = False,
-) -> Joined:
+) -> Joined | LifetimeJoin:
     """The join of two operators, checked; `Stream.join` explains the arguments."""
     if not suffix:
         raise UserError(
@@ -49,6 +50,14 @@ def join_operator(
             f"join(how='{how}') is not possible", hint=did_you_mean(how, KINDS) or f"one of {', '.join(KINDS)}"
         )
     kind: JoinKind = how
+    if left.schema.lifetime or right.schema.lifetime:
+        others = (within, between, rows, times, null_safe or None, thrifty or None, impatient or None)
+        if kind != "inner" or any(o is not None for o in others):
+            raise UserError(
+                f"join(how='{how}'…): rows that hold for a time are joined for as long as both hold, and no otherwise",
+                hint="join(other, on='key', where='…')",
+            )
+        return lasting_join(left, right, on, where, suffix)
     keys = key_pairs(left.schema, right.schema, on)
     band, counted = None, None
     if times is not None:
@@ -82,6 +91,37 @@ def join_operator(
     if counted is not None and times is not None:
         return RowsJoin((left, right), schema, rows=counted, times=times, **shared)
     return Join((left, right), schema, band=band, thrifty=thrifty, **shared)
+
+
+def lasting_join(left: Operator, right: Operator, on: On, where: str | None, suffix: str) -> LifetimeJoin:
+    """The join of rows that hold for a time."""
+    for side in (left, right):
+        if not side.schema.lifetime:
+            raise UserError(
+                f"join: rows of {side.word}() do not hold for a time, and those of the other stream do",
+                hint="ps.stream(…, lifetime=('from', 'to')) for both; a table that changes is looked up: lookup(…)",
+            )
+    start, end = left.schema.lifetime
+    kinds = [s.schema.type_of(SYNC) for s in (left, right)]
+    if kinds[0] != kinds[1]:
+        raise UserError("join: the lifetimes differ in type", hint="declare both alike: timestamps, dates or integers")
+    mine, theirs = (
+        s.schema.select([n for n in s.schema.names if n not in (*s.schema.lifetime, SYNC)]) for s in (left, right)
+    )
+    keys = key_pairs(mine, theirs, on)
+    # What the right stream calls as the left calls its lifetimes gets the suffix, too.
+    _, names = _paired(left.schema, theirs, suffix)
+    pair = (*((0, n, n) for n in mine.names), *((1, n, names[n]) for n in theirs.names))
+    residual = None
+    if where is not None:
+        joint = Schema(tuple(Attribute(n, (mine, theirs)[side].type_of(a)) for side, a, n in pair))
+        residual = Expression.predicate(where, joint, where="join")
+    columns = output_columns(mine, theirs, keys, "inner", names)
+    taken = ((c.name, *c.origins[0]) for c in columns)
+    told = [(start, kinds[0]), (end, kinds[0]), *((n, (mine, theirs)[side].type_of(a)) for n, side, a in taken)]
+    attributes = (*(Attribute(n, t) for n, t in told), Attribute(SYNC, kinds[0]))
+    schema = Schema(attributes, (SYNC,), (start, end))
+    return LifetimeJoin((left, right), schema, keys=keys, columns=columns, pair=pair, residual=residual)
 
 
 def key_pairs(left: Schema, right: Schema, on: On) -> tuple[tuple[str, str], ...]:

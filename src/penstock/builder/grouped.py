@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from penstock.builder.built import Built
+from penstock.builder.built import Built, check_lifetimes
 from penstock.builder.sparing import bucket_under
 from penstock.errors import UserError
 from penstock.operators.aggregate.operator import Aggregate
@@ -63,4 +63,5 @@ class Grouped(Generic[S]):
         kinds = {CountWindow: CountAggregate, LandmarkWindow: LandmarkAggregate, SessionWindow: SessionAggregate}
         kind = kinds.get(type(window), Aggregate)  # type: ignore[arg-type]
         operator = kind((below,), out, keys=keys, aggregations=parsed, window=window)
+        check_lifetimes(operator)
         return replace(self.stream, operator=operator)

@@ -7,11 +7,13 @@ from typing import Generic, Self, TypeVar
 
 from penstock.builder.built import Built
 from penstock.errors import UserError, shortly
+from penstock.operators.alter_lifetime.operator import AlterLifetime, Rule
 from penstock.operators.snapshot.operator import SnapshotAggregate
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import worded
 from penstock.pattern.schema import SYNC, Attribute, Schema
 from penstock.plan.operator import Operator
+from penstock.plan.policy import Extent
 from penstock.plan.promise import Lifetime
 from penstock.sql.aggregation import Aggregation
 from penstock.sql.carried import carried
@@ -24,6 +26,62 @@ Columns = tuple[tuple[str, Expression], ...]
 
 class Lifetimes(Built):
     """What a stream can say of how long its rows hold, and be asked about that."""
+
+    def lifetime(
+        self,
+        *,
+        length: Extent | None = None,
+        extend: Extent | None = None,
+        at_most: Extent | None = None,
+        every: Extent | None = None,
+    ) -> Self:
+        """Rows that hold at other times: `lifetime(length="10 min")`, ten minutes each, so what holds at a moment are
+        the rows that began in the last ten.
+
+        With `every="1 min"` they begin at whole minutes. `extend="5 min"` holds them that much longer, `at_most="1 h"`
+        no longer than that.
+        """
+        rules: tuple[tuple[Rule, Extent | None], ...] = (("length", length), ("extend", extend), ("at_most", at_most))
+        given = [(rule, x) for rule, x in rules if x is not None]
+        if len(given) != 1:
+            raise UserError(
+                "lifetime() takes exactly one of length=, extend= and at_most=", hint="lifetime(length='10 min')"
+            )
+        (rule, extent), start = given[0], self._lifetime("lifetime")[0]
+        ticks = self._ticks(extent, start, f"lifetime({rule}=…)")
+        step = 0 if every is None else self._ticks(every, start, "lifetime(every=…)")
+        if ticks < (rule != "extend") or (every is not None and step < 1):
+            raise UserError(
+                f"lifetime({rule}={extent!r}{'' if every is None else f', every={every!r}'}) is not possible",
+                hint="more than nothing, for example '10 min'",
+            )
+        if (rule == "at_most" and step) or (rule == "extend" and ticks < step):
+            raise UserError(
+                f"lifetime({rule}={extent!r}, every={every!r}) would end rows before they do, as they begin before",
+                hint=f"length= goes with every=, and so does extend= of {every!r} or more",
+            )
+        return self._altered(rule, ticks, step)
+
+    def inserts(self) -> Self:
+        """Rows that hold for ever from when they began: that they have begun."""
+        self._lifetime("inserts")
+        return self._altered("inserts")
+
+    def deletes(self) -> Self:
+        """Rows that hold for ever from when they ended: that they have ended."""
+        self._lifetime("deletes")
+        return self._altered("deletes")
+
+    def _lifetime(self, call: str) -> tuple[str, ...]:
+        if not self.schema.lifetime:
+            raise UserError(
+                f"{call}(): rows of this stream do not hold for a time", hint="ps.stream(…, lifetime=('from', 'to'))"
+            )
+        return self.schema.lifetime
+
+    def _altered(self, rule: Rule, ticks: int = 0, every: int = 0) -> Self:
+        below = self.operator
+        return self._with(AlterLifetime((below,), below.schema, rule=rule, ticks=ticks, every=every))
 
     def snapshot(self) -> Snapshots[Self]:
         """What rows come to that hold at the same time: `stays.snapshot().group_by("room").agg(n="count(*)")`."""

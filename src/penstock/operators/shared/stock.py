@@ -44,6 +44,8 @@ class Stock:
     def __init__(self, schema: pa.Schema, keys: tuple[str, ...], start: str, end: str) -> None:
         self.schema, self.keys, self.start, self.end = schema, keys, start, end
         self.identity = [n for n in schema.names if n != WEIGHT]
+        #: What a row and those have in common that it was shortened to.
+        self.family = [n for n in self.identity if n != end]
 
     def meet(self, arrived: pa.Table, pieces: Sequence[Piece]) -> Met:
         """Look up what is held of the keys that arrived. What is replaced is marked dead; the new is not stored yet."""
@@ -75,8 +77,7 @@ class Stock:
         weights = np.asarray(rows[WEIGHT])
         if not (weights < 0).any():
             return rows
-        names = [n for n in self.identity if n != self.end]
-        family = alike(rows.select(names), hash_keys(rows, names))
+        family = alike(rows.select(self.family), hash_keys(rows, self.family))
         order = np.lexsort((-self.ends(rows), family))
         family, sums = family[order], np.cumsum(weights[order])
         first = np.flatnonzero(np.diff(family, prepend=-1))
@@ -94,13 +95,17 @@ class Stock:
     def unfounded(self, gone: pa.Table, pieces: Sequence[Piece]) -> list[Piece]:
         """Forget what rows were shortened to that never came: what is stored instead of the rows of their keys."""
         rows = self.of_keys(gone, pieces)
+        rows = rows.filter(pa.array(np.isin(hash_keys(rows, self.family), hash_keys(gone, self.family))))
         without = net([gone, rows, negated(self.holding(pa.concat_tables([gone, rows])))])
         excess = without.filter(pc.greater(without[WEIGHT], 0))
         return self.kept(self.meet(negated(excess), pieces).after) if excess.num_rows else []
 
     def of_keys(self, rows: pa.Table, pieces: Sequence[Piece]) -> pa.Table:
         """What is held of the keys of some rows."""
-        wanted = distinct(np.sort(self.hashes(rows)))
+        return self.of_hashes(distinct(np.sort(self.hashes(rows))), pieces)
+
+    def of_hashes(self, wanted: Hashes, pieces: Sequence[Piece]) -> pa.Table:
+        """What is held under some hashes, which are sorted."""
         found = [(piece, stored_at(piece, wanted)) for piece in pieces]
         parts = (rows_at(piece, at, self.schema.names) for piece, at in found if len(at))
         return pa.concat_tables([self.schema.empty_table(), *parts])
@@ -117,18 +122,18 @@ class Stock:
                     found.append(piece)
         return found
 
-    def ended(self, pieces: Sequence[Piece], bound: int) -> Iterator[tuple[Piece, Mask]]:
+    def ended(self, pieces: Sequence[Piece], bound: int, begun: int | None) -> Iterator[tuple[Piece, Mask]]:
         """Rows that have ended before a tick, or just then: no change can reach them any more.
 
         One that was taken back before it came may still come as what a longer one is shortened to, until its end has
-        passed; one without an end, until its start has.
+        passed; one without an end, until its start has: before the tick `begun`.
         """
         for piece in pieces:
             if piece.low is not None and piece.low <= bound:
                 ends = ticks(piece.rows[self.end])
                 found = ends <= bound if piece.group == HELD else ends < bound
-            elif piece.low is None and piece.group == OWED:
-                found = ticks(piece.rows[self.start]) < bound
+            elif piece.low is None and piece.group == OWED and begun is not None:
+                found = ticks(piece.rows[self.start]) < begun
             else:
                 continue
             if (found := found & ~piece.mark(DEAD)).any():
@@ -145,12 +150,20 @@ class Stock:
         return hash_keys(rows, self.keys) if self.keys else np.zeros(rows.num_rows, dtype=np.uint64)
 
     def ends(self, rows: pa.Table) -> Ticks:
-        """The ticks of ends; of one that is none, the last there is."""
-        column = rows[self.end]
-        return np.where(_null(column), FOREVER, ticks(pc.fill_null(column, _zero(column.type))))
+        return ends_of(rows[self.end])
 
     def starts(self, rows: pa.Table) -> Ticks:
-        return ticks(rows[self.start])
+        return starts_of(rows[self.start])
+
+
+def starts_of(column: pa.ChunkedArray) -> Ticks:
+    """The ticks of starts."""
+    return ticks(column)
+
+
+def ends_of(column: pa.ChunkedArray) -> Ticks:
+    """The ticks of ends; of one that is none, the last there is."""
+    return np.where(_null(column), FOREVER, ticks(pc.fill_null(column, _zero(column.type))))
 
 
 def moments(found: Ticks, t: pa.DataType) -> pa.Array:

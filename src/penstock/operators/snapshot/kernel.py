@@ -274,7 +274,7 @@ class SnapshotKernel:
         if bound is None:
             return
         gone = []
-        for piece, chosen in self.stock.ended([p for p in pieces if p.group != MARKS], bound):
+        for piece, chosen in self.stock.ended([p for p in pieces if p.group != MARKS], bound, bound):
             self._see_off(piece, chosen)
             gone.append(piece.rows.filter(pa.array(chosen)).select(self.stock.schema.names))
             piece.kill(chosen)

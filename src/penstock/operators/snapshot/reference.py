@@ -31,6 +31,8 @@ class LastingGroup:
         self.rows: dict[tuple[Any, ...], tuple[Row, int]] = {}
         self.told: list[dict[str, Any]] = []
         self.marks: set[float] = set()
+        #: Rows that are shortened come as one that goes and one that comes: those of which the second is to come.
+        self.halves: Counter[tuple[Any, ...]] = Counter()
 
     def __str__(self) -> str:
         held = sum(n for _, n in self.rows.values() if n > 0)
@@ -63,7 +65,16 @@ class SnapshotReference:
         _, count = group.rows.pop(same, (row, 0))
         if count := count + event.row.get(WEIGHT, 1):
             group.rows[same] = (row, count)
-        before, group.told = group.told, []
+        half = self._family(row)
+        if event.row.get(WEIGHT, 1) > 0:
+            group.halves -= Counter([half])
+        elif to_tick(event.row[SYNC]) > to_tick(row[self.start]):
+            group.halves[half] += 1
+        return [] if group.halves else self._tell(group)
+
+    def _tell(self, group: LastingGroup) -> Iterable[Item]:
+        """What changes of what was told."""
+        before = group.told
         group.told = self._results(group, before)
         gone = [r for r in before if r not in group.told]
         come = [r for r in group.told if r not in before]
@@ -88,7 +99,7 @@ class SnapshotReference:
             if to_tick(row[self.start]) < self.final < stop and not any(self.final <= at <= stop for at in bounds):
                 group.marks.add(stop)
         # What is final stays as it was told, and what it began with stays a bound.
-        bounds |= group.marks | {to_tick(r[self.start]) for r in before if to_tick(r[self.start]) < self.final}
+        bounds |= group.marks | {to_tick(r[self.start]) for r in before if to_tick(r[self.start]) <= self.final}
         found = [row for row in before if self._stop(row) <= self.final]
         for begin, end in pairwise(sorted(bounds)):
             rows = [r for r in held if to_tick(r[self.start]) <= begin and end <= self._stop(r)]
@@ -100,8 +111,7 @@ class SnapshotReference:
         """The rows that hold. What a row was shortened to that has not come does not: the next that is shorter."""
         families: dict[tuple[Any, ...], list[tuple[float, Row, int]]] = {}
         for row, n in group.rows.values():
-            same = tuple(identity(v) for name, v in row.items() if name != self.end)
-            families.setdefault(same, []).append((self._stop(row), row, n))
+            families.setdefault(self._family(row), []).append((self._stop(row), row, n))
         found: list[Row] = []
         for family in families.values():
             owed = 0
@@ -110,6 +120,10 @@ class SnapshotReference:
                 found += [row] * held
                 owed = max(0, owed - n)
         return found
+
+    def _family(self, row: Row) -> tuple[Any, ...]:
+        """What a row and those have in common that it was shortened to."""
+        return tuple(identity(v) for name, v in row.items() if name != self.end)
 
     def _result(self, group: LastingGroup, rows: list[Row], begin: float, end: float) -> list[dict[str, Any]]:
         stop = None if end == inf else from_tick(int(end), self.kind)
@@ -142,7 +156,7 @@ class SnapshotReference:
     def _see_off(self, group: LastingGroup, final: float, begun: float) -> None:
         """Forget the rows that have ended; what was taken back and has not come until now never will."""
         held = Counter(map(id, self._held(group)))
-        never = False
+        never: set[tuple[Any, ...]] = set()
         for same, (row, n) in list(group.rows.items()):
             stop, start = self._stop(row), to_tick(row[self.start])
             if n > 0 and (stop <= final or final == inf):
@@ -151,9 +165,9 @@ class SnapshotReference:
                 for _ in range(-n):
                     self.on_failure(dict(row), NEVER_CAME)
                 del group.rows[same]
-                never = True
+                never.add(self._family(row))
         for same, (row, n) in list(group.rows.items()):
-            if never and n > held[id(row)]:
+            if self._family(row) in never and n > held[id(row)]:
                 del group.rows[same]  # What that was shortened to which never came.
                 if held[id(row)]:
                     group.rows[same] = (row, held[id(row)])

@@ -1,0 +1,71 @@
+"""The behaviour of lifetime joins: what is final of both inputs is final of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.kernels.fold import frontier_of, tick
+from penstock.kernels.ticks import from_tick
+from penstock.operators.lifetime_join.operator import LifetimeJoin
+from penstock.operators.shared.stock import FOREVER
+from penstock.pattern.pattern import Pattern
+from penstock.pattern.punctuation import PunctuationSet
+from penstock.pattern.restriction import less
+from penstock.pattern.schema import SYNC, Schema
+from penstock.plan.behaviour import Behaviour
+from penstock.plan.orders import Orders
+
+
+class LifetimeJoinBehaviour(Behaviour):
+    """Passes on up to when both inputs are final, and lets rows of one go by what the other has said."""
+
+    def __init__(self, operator: LifetimeJoin) -> None:
+        self.schemas = [i.schema for i in operator.inputs]
+        self.schema = operator.schema
+        #: Per input the first tick that is not final; None while nothing is.
+        self.reached: list[int | None] = [None, None]
+        self.told: int | None = None
+        self.fresh = [False, False]
+
+    def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
+        for port, patterns in enumerate(arrived):
+            for pattern in patterns:
+                at = self._reaches(pattern, port)
+                known = self.reached[port]
+                if at is not None and (known is None or at > known):
+                    self.reached[port], self.fresh[port] = at, True
+        left, right = self.reached
+        if left is None or right is None or (self.told is not None and min(left, right) <= self.told):
+            return ()
+        self.told = min(left, right)
+        return (_before(self.schema, self.told),)
+
+    def _reaches(self, pattern: Pattern, port: int) -> int | None:
+        if not pattern.restricted:
+            return FOREVER
+        said = frontier_of(pattern, SYNC)
+        return None if said is None else tick(said[0], self.schemas[port].type_of(SYNC)) + said[1]
+
+    def orders(self) -> Orders:
+        """Rows of one input that have ended by then are of no further use."""
+        settled = [
+            () if at is None else (_before(schema, at),)
+            for schema, at in zip(self.schemas, reversed(self.reached), strict=True)
+        ]
+        release = tuple(known if new else () for known, new in zip(settled, reversed(self.fresh), strict=True))
+        self.fresh = [False, False]
+        sets = zip(self.schemas, settled, strict=True)
+        return Orders(release, tuple(PunctuationSet(schema).add(*known) for schema, known in sets))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"reached": list(self.reached), "told": self.told}
+
+    def restore(self, stored: Mapping[str, Any]) -> None:
+        self.reached, self.told = list(stored["reached"]), stored["told"]
+
+
+def _before(schema: Schema, at: int) -> Pattern:
+    if at == FOREVER:
+        return Pattern.all(schema)
+    return Pattern.by_name(schema, {SYNC: less(from_tick(at, schema.type_of(SYNC)))})
