@@ -75,7 +75,7 @@ def behind(operator: Any, t: Time) -> list[Time]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(stream=streams(), cuts=st.sets(st.integers(0, 12)))
 def test_any_cut_comes_to_the_definition_and_is_valid(rule: str, stream: list[StreamEvent], cuts: set[int]) -> None:
     query, means = RULES[rule]

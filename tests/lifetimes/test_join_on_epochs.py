@@ -26,7 +26,7 @@ def run(bench: Bench, left: list[list[StreamEvent]], right: list[list[StreamEven
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(streams(), streams(), st.booleans(), st.sets(st.integers(0, 12)))
 def test_any_cut_comes_to_the_definition_and_is_valid(
     left: list[StreamEvent], right: list[StreamEvent], residual: bool, cuts: set[int]

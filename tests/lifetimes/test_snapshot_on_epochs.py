@@ -46,7 +46,7 @@ def run(bench: Bench, epochs: list[list[StreamEvent]], key: int | None = None) -
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(streams(), st.sampled_from(sorted(AGGREGATES)), st.sets(st.integers(0, 12)))
 def test_any_cut_comes_to_the_definition_and_is_valid(stream: list[StreamEvent], name: str, cuts: set[int]) -> None:
     expected = snapshot(fold(stream), COMBINE[name])
@@ -57,7 +57,7 @@ def test_any_cut_comes_to_the_definition_and_is_valid(stream: list[StreamEvent],
     assert not bench.live() and not bench.failed
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(streams(), st.sets(st.integers(0, 12)))
 def test_groups_do_not_meet(stream: list[StreamEvent], cuts: set[int]) -> None:
     table = fold(stream)
@@ -71,7 +71,7 @@ def test_groups_do_not_meet(stream: list[StreamEvent], cuts: set[int]) -> None:
         assert coalesce(fold(told)) == coalesce(snapshot(mine, COMBINE["sum"]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(streams())
 def test_an_event_an_epoch_is_told_as_at_minimum_latency(stream: list[StreamEvent]) -> None:
     bench, engine = Bench(told_at_once(query("sum"))), MinimumLatency(STATES["sum"])
@@ -104,7 +104,7 @@ def test_the_worked_examples(text: str) -> None:
     assert coalesce(fold(e for some in told for e in some)) == coalesce(snapshot(fold(stream), COMBINE["sum"]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(streams(closed=False), st.sets(st.integers(0, 12)))
 def test_what_is_final_is_right_and_what_has_ended_is_forgotten(stream: list[StreamEvent], cuts: set[int]) -> None:
     """Progressive: at each CTI all before it is as the definition has it. Memory: only what holds then is kept."""
@@ -131,7 +131,7 @@ def before(table: Table, t: Time) -> Table:
     return coalesce(Counter([(vs, min(ve, t), p) for vs, ve, p in table.elements() if vs < t]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(streams(), st.randoms(use_true_random=False))
 def test_the_order_within_an_epoch_is_no_matter(stream: list[StreamEvent], random: Any) -> None:
     """A retraction may come before what it takes back, as long as both come before they are final."""

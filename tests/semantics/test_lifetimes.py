@@ -115,13 +115,13 @@ def check(case: Case, found: Outcome) -> None:
 
 
 @given(snapshots(), cuts())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_any_cut_comes_to_the_same(case: Case, cut: Cut) -> None:
     check(case, on_kernels(case, cut, change=at_once))
 
 
 @given(joins(), cuts())
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_pairs_hold_while_both_rows_do(case: Case, cut: Cut) -> None:
     check(case, on_kernels(case, cut, change=at_once))
 
