@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from math import lcm
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import UserError
-from penstock.shedding.drop_grid import DropGrid, before_split, windows_of
+from penstock.shedding.drop_grid import DropGrid, before_split
 
 
 def test_the_goldens() -> None:
@@ -82,16 +81,6 @@ def test_a_stretch_before_a_split_is_whole_results_of_all_branches(branches: lis
         assert joined.size >= last + g.size
         assert joined.gap is None or g.gap is None or joined.gap * per_stretch <= g.gap
     assert any(joined.size == slide - g.slide + g.size for g in branches)
-
-
-def test_the_count_of_windows_is_that_of_a_search() -> None:
-    rng = random.Random(7)
-    for _ in range(300):
-        slide = rng.randint(1, 9)
-        size, first = rng.randint(slide, 4 * slide), rng.randint(-20, 20)
-        for time in range(first, first + 40):
-            starts = range(first, time + 1, slide)
-            assert windows_of(time, size, slide, first) == sum(s <= time < s + size for s in starts)
 
 
 @pytest.mark.parametrize("size", range(1, 25))

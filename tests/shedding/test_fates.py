@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import UserError
+from penstock.shedding.drop_grid import DropGrid, shared_batches
 from penstock.shedding.fates import FURTHEST, FateRecord, Fates
 
 
@@ -130,3 +131,31 @@ def test_shares_are_shares(share: float) -> None:
         Fates(1, "out").decide(FateRecord(), 0, 5, share)
     with pytest.raises(UserError, match="gap 0"):
         Fates(1, "out", gap=0)
+
+
+@given(
+    st.integers(0, 99),
+    st.floats(0.1, 0.9),
+    st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 6]), st.integers(12, 40)), min_size=2, max_size=3),
+)
+def test_outputs_on_different_grids_drop_the_same_stretches_of_time(
+    seed: int, share: float, made: list[tuple[int, int]]
+) -> None:
+    """Of the time that one output drops, another drops all but what its gap keeps: not only so much by chance."""
+    grids = {str(k): DropGrid(slide, slide, gap) for k, (slide, gap) in enumerate(made)}
+    batches = shared_batches(grids)
+    gone = []
+    for name, grid in grids.items():
+        fates = Fates(seed, "family", grid.gap, batch=batches[name])
+        assert batches[name] * grid.slide == batches["0"] * grids["0"].slide
+        assert fates.batch <= (grid.gap or 0)
+        # The coins alone: what the gap keeps, each output keeps for itself.
+        numbers = range(1200 // grid.slide)
+        gone.append({t for n in numbers if fates.coin(n) < share for t in range(n * grid.slide, (n + 1) * grid.slide)})
+    assert all(times == gone[0] for times in gone)
+
+
+def test_windows_without_a_common_stretch_are_shed_apart() -> None:
+    assert shared_batches({"a": DropGrid(7, 7), "b": DropGrid(997, 997)}) == {}
+    assert shared_batches({"a": DropGrid(10, 10, gap=1), "b": DropGrid(20, 20, gap=5)}) == {}
+    assert shared_batches({"a": DropGrid(20, 10)}) == {"a": 8} and shared_batches({"a": DropGrid(10, 10)}) == {"a": 1}

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.engine.source.split import Split
+from penstock.engine.tasks.dropping import chance
 from penstock.errors import UserError
-from penstock.pattern.restriction import between
-from penstock.pattern.schema import Schema
 from penstock.plan.plan import Plan
-from penstock.plan.window import Window
 from penstock.reference.interpret import interpret
 from penstock.reference.item import Event
-from penstock.shedding.drop_grid import DropGrid, before_split
-from penstock.shedding.histogram import Histogram
-from penstock.shedding.messages import RandomDrop, dropped_windows, windows_of_stretches, worthless_values
 from penstock.shedding.sheddable import require, sheddable
-from penstock.shedding.value import ValueGraph
-from penstock.shedding.worthless import Removal, removal
 
 
 def same(rows: pa.Table) -> pa.Table:
@@ -90,10 +84,10 @@ def test_what_is_left_by_a_random_drop_is_part_of_the_whole(
 
 
 def kept(rows: list[dict[str, Any]], share: float, seed: int) -> list[dict[str, Any]]:
-    table = pa.Table.from_pylist([{**r, "row": k} for k, r in enumerate(rows)], schema=pa.schema(
-        [(n, pa.int64()) for n in ("ts", "k", "v", "row")]))  # fmt: skip
-    gone = RandomDrop(seed, "cars", share).dropped(table, ["ts", "row"]).to_pylist()
-    return [r for r, g in zip(rows, gone, strict=True) if not g]
+    """What the engine's chance leaves of a file with these rows."""
+    file = Split("cars", "", 0, "a.parquet", "parquet", 0, len(rows), 9, 1, 1, 1)
+    left = chance(seed, file, np.arange(len(rows), dtype=np.uint64)) >= share
+    return [r for r, stays in zip(rows, left, strict=True) if stays]
 
 
 @pytest.mark.parametrize("name", ["aggregate", "window", "join", "top", "count window", "behind"])
@@ -109,23 +103,6 @@ def test_where_they_are_refused_they_would_give_wrong_results(name: str) -> None
         left = Counter(map(str, (i for i in interpret(plan, less, ends=True).outputs if isinstance(i, Event))))
         wrong |= not left <= whole
     assert wrong
-
-
-def test_random_drops_are_pure_nested_and_as_many_as_asked_for() -> None:
-    rows = pa.table({"file": pa.array(["a.json"] * 20_000), "row": range(20_000)})
-    sets = []
-    for share in (0, 0.1, 0.3, 0.5, 0.9, 1):
-        drop = RandomDrop(3, "cars", share)
-        gone = drop.dropped(rows, ["file", "row"])
-        assert gone.equals(
-            pa.concat_arrays([drop.dropped(rows.slice(i, 777), ["file", "row"]) for i in range(0, 20_000, 777)])
-        )
-        assert gone.true_count / 20_000 == pytest.approx(share, abs=0.015)
-        sets.append({i for i, g in enumerate(gone.to_pylist()) if g})
-    assert all(a <= b for a, b in pairwise(sets))
-    other = RandomDrop(4, "cars", 0.5).dropped(rows, ["file", "row"]).to_pylist()
-    agree = sum((i in sets[3]) == g for i, g in enumerate(other))
-    assert agree / 20_000 == pytest.approx(0.5, abs=0.03)
 
 
 # --- windows and values
@@ -144,7 +121,9 @@ def test_windows_reach_sources_through_whatever_passes_on_their_labels() -> None
 
 
 def test_a_gap_shorter_than_the_windows_of_an_event_saves_nothing_early() -> None:
-    assert ways(means, ps.QoS(gap=2))["window"].reaches == ("cars",)
+    enough = ways(means, ps.QoS(gap=2))["window"]
+    assert enough.reaches == ("cars",) and "at most 67% of the windows, which leaves 67% of" in enough.line
+    # Two of three windows of 20 every 10 go: of 30 ticks, the kept one has 20.
     short = ways(means, ps.QoS(gap=1))["window"]
     assert short.possible and not short.reaches
     assert "each event is in more windows than gap=1 lets go: at least 2 would be needed" in short.line
@@ -194,28 +173,3 @@ def test_what_cannot_be_shed_is_an_error_with_a_hint(query: ps.Stream, qos: dict
     with pytest.raises(UserError, match=message) as error:
         require(query.plan, qos)
     assert error.value.hint and "\n" not in str(error.value)
-
-
-# --- messages
-
-
-def test_stretches_of_a_shared_grid_are_whole_windows_of_each_output() -> None:
-    two, three = Window.sliding(3, 2, on="ts"), Window.tumbling(3, on="ts")
-    grid = before_split([DropGrid(3, 2), DropGrid(3, 3)])
-    assert grid is not None
-    assert windows_of_stretches([(1, 1), (4, 5)], grid, two) == [(3, 5), (12, 17)]
-    assert windows_of_stretches([(1, 1), (4, 5)], grid, three) == [(2, 3), (8, 11)]
-    schema = Schema.parse("w timestamp, k int")
-    hours = Window.tumbling("1 h", on="ts").resolve(Schema.parse("ts timestamp", time="ts"))
-    assert isinstance(hours, type(two))
-    (pattern,) = dropped_windows(schema, "w", hours, [(1, 2)])
-    assert str(pattern) == "[['1970-01-01 01:00:00', '1970-01-01 02:00:00'], *]"
-
-
-def test_values_are_dropped_for_a_time_only() -> None:
-    graph = ValueGraph.of({"k": [(1, 0.1), (2, 0.5)]})
-    gone = removal(graph, Histogram.of({1: 5, 2: 5, 3: 5}), 0.7, whole_numbers=True)
-    patterns = worthless_values(cars.schema, gone, {"ts": between(0, 10, True, False)})
-    assert [str(p) for p in patterns] == ["[[0, 10), 1, *]", "[[0, 10), 2, *]"]
-    with pytest.raises(UserError, match="has no end"):
-        worthless_values(cars.schema, Removal("k", gone.spans), {})

@@ -26,6 +26,11 @@ from penstock.shedding.drop_grid import DropGrid
 from penstock.shedding.fates import FateRecord, Fates
 
 
+def test_how_many_windows_an_event_is_in() -> None:
+    """The function of the source, for windows of 5 every 3 from time 1 on."""
+    assert [len(Stage(5, 3).starts(t - 1, first=0)) for t in range(1, 13)] == [1, 1, 1, 2, 2, 1, 2, 2, 1, 2, 2, 1]
+
+
 def test_the_trace_of_the_source() -> None:
     """A count over (3, 2) and a sum of it over (3, 3), behind drops of every other stretch of (5, 3); times 1 to 19."""
     pipeline = Stage(3, 2, behind=(Stage(3, 3),))

@@ -10,13 +10,13 @@ import penstock as ps
 from penstock.analysis.cascade import Cascade, Part
 from penstock.pattern.feedback import Feedback, Intent
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import between
 from penstock.plan.place import Place
 from penstock.plan.plan import Plan
 from penstock.plan.window import TimeWindow
 from penstock.reference.interpret import interpret
 from penstock.reference.item import Event
 from penstock.shedding.drop_grid import DropGrid
-from penstock.shedding.messages import dropped_windows, windows_of_stretches
 from penstock.shedding.sheddable import label_of
 
 SOURCE = ps.stream("numbers", "ts bigint, v bigint", time="ts").disorder(0)
@@ -57,7 +57,9 @@ class TreeQuery:
         for path, leaf in self.leaves.items():
             window = label_of(leaf.operator, "ts")
             assert isinstance(window, TimeWindow)
-            for pattern in dropped_windows(leaf.schema, "ts", window, windows_of_stretches(runs, grid, window)):
+            for low, high in runs:
+                last = (high + 1) * grid.slide - window.slide
+                pattern = Pattern.where(leaf.schema, ts=between(low * grid.slide, last, True, True))
                 cascade.tell(heard, self.ids[path], Feedback(Intent.ASSUMED, pattern))
         return [p for place, patterns in heard.places.items() if place == "source:numbers" for p in patterns]
 

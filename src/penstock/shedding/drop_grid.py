@@ -9,7 +9,7 @@ Sizes and slides count in ticks of the attribute that windows are over, or in ev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -84,14 +84,25 @@ def before_split(grids: Sequence[DropGrid]) -> DropGrid | None:
     return DropGrid(size, slide, min(gaps, default=None))
 
 
-def windows_of(time: int, size: int, slide: int, first: int = 0) -> int:
-    """How many windows an event is in, if the first window of all starts at `first`.
+#: A coin about more windows than this leaves nothing to choose.
+MOST = 256
 
-    >>> [windows_of(t, 5, 3, first=1) for t in range(1, 13)]
-    [1, 1, 1, 2, 2, 1, 2, 2, 1, 2, 2, 1]
+
+def shared_batches(grids: Mapping[str, DropGrid]) -> dict[str, int]:
+    """How many windows of each output share a coin, so that all coins are about the same stretches of time.
+
+    Then what one output drops the others drop too, as far as they drop anything, and what they share need not be done.
+    Empty if there are no such stretches, or only very long ones: each output is then shed apart.
+
+    >>> shared_batches({"a": DropGrid(10, 10, gap=9), "b": DropGrid(20, 20, gap=2), "c": DropGrid(60, 20, gap=5)})
+    {'a': 4, 'b': 2, 'c': 2}
+    >>> shared_batches({"a": DropGrid(10, 10, gap=1), "b": DropGrid(20, 20)})
+    {}
     """
-    whole, rest = divmod(size, slide)
-    number = (time - first) // slide
-    if number < whole:
-        return number + 1
-    return whole + 1 if time - first - number * slide < rest else whole
+    joined = before_split(list(grids.values()))
+    if joined is None:
+        return {}
+    # Long enough that most of a stretch is of nothing else; where windows do not overlap, each is.
+    stretches = joined.gap or (1 if joined.size == joined.slide else 4 * -(-joined.size // joined.slide))
+    found = {name: stretches * (joined.slide // grid.slide) for name, grid in grids.items()}
+    return found if max(found.values()) <= MOST else {}

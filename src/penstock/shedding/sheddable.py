@@ -22,8 +22,8 @@ from penstock.plan.place import Place
 from penstock.plan.plan import Exit, Plan
 from penstock.plan.spec import spec_of, traits_of
 from penstock.plan.upwards import below_and_itself
-from penstock.plan.window import GatheredWindow, TimeWindow
-from penstock.shedding.messages import dropped_windows
+from penstock.plan.window import GatheredWindow, TimeWindow, from_tick
+from penstock.shedding.drop_grid import DropGrid
 from penstock.shedding.qos import QoS
 from penstock.shedding.value import Span
 
@@ -142,12 +142,16 @@ def _window(plan: Plan, exit_: Exit, qos: QoS) -> DropWay:
     ways = []
     for label, window in labels.items():
         # A run of as many windows as may be missing at once, somewhere.
-        runs = [(MANY, MANY + (MANY if qos.gap is None else qos.gap) - 1)]
-        reach = _told(plan, exit_, dropped_windows(root.schema, label, window, runs))
-        why = reach.why
-        if not reach.sources and qos.gap is not None and qos.gap < window.size // window.slide:
+        run = (MANY, MANY + (MANY if qos.gap is None else qos.gap) - 1)
+        low, high = (from_tick(window.start(number), window.unit) for number in run)
+        reach = _told(plan, exit_, Pattern.by_name(root.schema, {label: between(low, high, True, True)}))
+        why, grid = reach.why, DropGrid(window.size, window.slide, qos.gap)
+        if qos.gap is not None and not grid.drops_early:
             least = window.size // window.slide
             why = f"each event is in more windows than gap={qos.gap} lets go: at least {least} would be needed"
+        elif qos.gap is not None:
+            left = grid.read_still(qos.most)
+            why = f"at most {qos.most:.0%} of the windows, which leaves {left:.0%} of what they are of"
         ways.append(DropWay("window", True, why, label, reach.sources))
     return max(ways, key=lambda way: len(way.reaches))
 
@@ -174,7 +178,7 @@ def _semantic(plan: Plan, exit_: Exit, qos: QoS) -> DropWay:
     if not times:
         why = "its results carry no time, so what is dropped could never be had again"
         return DropWay("semantic", False, why, attribute)
-    reach = _told(plan, exit_, (Pattern.by_name(schema, {attribute: between(low, high, True, True)}),))
+    reach = _told(plan, exit_, Pattern.by_name(schema, {attribute: between(low, high, True, True)}))
     return DropWay("semantic", True, reach.why, attribute, reach.sources)
 
 
@@ -234,9 +238,8 @@ class _Reach:
     why: str
 
 
-def _told(plan: Plan, exit_: Exit, patterns: Sequence[Pattern]) -> _Reach:
-    listener, cascade = _Told(), Cascade(plan)
-    for pattern in patterns:
-        cascade.tell(listener, exit_.root, Feedback(Intent.ASSUMED, pattern), exit_.edge)
+def _told(plan: Plan, exit_: Exit, pattern: Pattern) -> _Reach:
+    listener = _Told()
+    Cascade(plan).tell(listener, exit_.root, Feedback(Intent.ASSUMED, pattern), exit_.edge)
     sources = [n for n in plan.sources if any(place.node == n.id for place in listener.places)]
     return _Reach(tuple(str(getattr(n.operator, "name", n.id)) for n in sources), "; ".join(listener.whys))
