@@ -143,8 +143,9 @@ class JoinKernel:
         orders: Orders,
         output: list[pa.Table],
         counts: dict[str, int],
+        beside: Sequence[Sequence[SortedRun]] = ((), ()),
     ) -> tuple[Tidied, tuple[tuple[Answer, ...], ...]]:
-        """Carry out the orders: what becomes of the runs, and the answers."""
+        """Carry out the orders: what becomes of the runs, and the answers. `beside` are kept, and asked nothing."""
         runs: list[list[SortedRun]] = []
         for port in (0, 1):
             self._release(port, stored[port], orders.release[port], output, counts)
@@ -153,6 +154,7 @@ class JoinKernel:
             tuple(answer(pattern, runs[port], self.keys[port], self.times[port]) for pattern in asked)
             for port, asked in enumerate(orders.ask)
         )
+        runs = [[*mine, *others] for mine, others in zip(runs, beside, strict=True)]
         return tidy(runs, self.laziness, [(DEAD, MATCHED) if r else (DEAD,) for r in self._remembers]), answers
 
     def heaviest(self, fresh: Sequence[pa.Table | None], held: Sequence[Sequence[Held]]) -> tuple[str, int] | None:

@@ -4,7 +4,8 @@ With A and B the rows held before the epoch, and dA and dB what it changes, pair
 weights multiply. A row may come out alone while it has no partner; how many it has stands beside it (`__partners`), and
 only rows that meet a change are looked at and written anew. It cannot be counted among what is held: partners may have
 left, or may never have been stored, though the row itself still waits for others. What is held are rows that hold: one
-that is taken back takes an equal one with it.
+that is taken back takes an equal one with it. Where a row may be taken back before it comes, it is noted, in runs of
+their own, what is owed: until an equal row comes and goes with it, it changes nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.kernels.failing import Failed
 from penstock.kernels.index import HASH, Mask, Positions, pick, probe, sift
 from penstock.kernels.sorted_run import Rule, SortedRun, meet
 from penstock.kernels.stateful import DEAD, Held, Laziness, Orders, Stepped
@@ -22,11 +24,14 @@ from penstock.kernels.weights import net
 from penstock.operators.distinct.kernel import alike, equal_rows
 from penstock.operators.join.kernel import JoinKernel
 from penstock.operators.join.operator import LONELY
+from penstock.operators.revised_aggregate.operator import may_owe
 from penstock.operators.revised_join.operator import RevisedJoin
-from penstock.plan.weight import WEIGHT, without_weight
+from penstock.plan.weight import NEVER_CAME, WEIGHT, without_weight
 
 Weights = npt.NDArray[np.int64]
 
+#: The group of the runs of what was taken back and has not come; no slice of time has it.
+OWED = int(np.iinfo(np.int64).min)
 #: How many partners a row has that may come out alone.
 PARTNERS = "__partners"
 
@@ -64,6 +69,7 @@ class RevisedJoinKernel(JoinKernel):
             for port in (0, 1)
         )
         self._pairs_out = join.how not in ("semi", "anti")
+        self._may_owe = tuple(map(may_owe, join.inputs))
         # Nothing waits for its release.
         self._owes, self._remembers = (False, False), (False, False)
         self._schemas = [s if WEIGHT in s.names else s.append(pa.field(WEIGHT, pa.int64())) for s in self._schemas]
@@ -90,6 +96,10 @@ class RevisedJoinKernel(JoinKernel):
         counts = dict.fromkeys(("matched", "stored", "released", "passed", "dropped"), 0)
         stored = [[SortedRun.of(h, self.times[port]) for h in held[port]] for port in (0, 1)]
         new = [self._changes(port, fresh[port], output) for port in (0, 1)]
+        owed: list[list[SortedRun]] = [[], []]
+        for port in (0, 1):
+            if self._may_owe[port]:
+                new[port], stored[port], owed[port] = self._paid(port, new[port], stored[port], orders)
         if self._pairs_out:
             for left, li, right, ri in self._met(new, stored, counts):
                 self._give(self._joined(left, li, right, ri), output)
@@ -97,7 +107,9 @@ class RevisedJoinKernel(JoinKernel):
             if self._alone_while[port]:
                 new[port], stored[port] = self._by_themselves(port, new, stored, output)
         kept = [self._cancelled(port, new[port], stored[port]) for port in (0, 1)]
-        tidied, answers = self._let_go(stored, kept, orders, output, counts)
+        for port in (0, 1):
+            self._never_came(port, owed[port], orders)
+        tidied, answers = self._let_go(stored, kept, orders, output, counts, owed)
         results = net(output) if output else self._told_schema.empty_table()
         return Stepped(results, *tidied, answers, counts)
 
@@ -176,24 +188,61 @@ class RevisedJoinKernel(JoinKernel):
     def _cancelled(self, port: int, run: SortedRun, stored: Sequence[SortedRun]) -> SortedRun:
         """The new rows that hold; of those that are taken back, an equal one that is held goes."""
         weights = _weights(run)
-        gone = np.flatnonzero(weights < 0)
-        if not len(gone):
+        if not (weights < 0).any():
             return run
+        for held, at, _ in self._equals(port, run, np.flatnonzero(weights < 0), stored):
+            held.mark(DEAD, at)
+        return run.part(np.flatnonzero(weights > 0), 0)
+
+    def _paid(
+        self, port: int, run: SortedRun, stored: Sequence[SortedRun], orders: Orders
+    ) -> tuple[SortedRun, list[SortedRun], list[SortedRun]]:
+        """The changes that change what holds; the runs of rows that hold; and those of what is owed, from now on."""
+        held, owed = [r for r in stored if r.group != OWED], [r for r in stored if r.group == OWED]
+        weights, counts = _weights(run), np.ones(len(run), dtype=bool)
+        for debts, at, paid in self._equals(port, run, np.flatnonzero(weights > 0), owed):
+            debts.mark(DEAD, at)
+            counts[paid] = False
+        early = weights < 0
+        for _, _, known in self._equals(port, run, np.flatnonzero(early), held):
+            early[known] = False
+        if early.any() and (passed := self._selection(port, orders.settled[port]).find(run)) is not None:
+            early &= ~passed  # What need not be stored may well have come.
+        if early.any():
+            owed.append(run.part(np.flatnonzero(early), OWED))
+        counts &= ~early
+        return run if counts.all() else run.part(np.flatnonzero(counts), 0), held, owed
+
+    def _never_came(self, port: int, owed: Sequence[SortedRun], orders: Orders) -> None:
+        """Let go of what is owed where nothing waits for it any more. That it has not come is told."""
+        selection = self._selection(port, orders.release[port])
+        names = {attribute: name for side, attribute, name in self.join.pair if side == port}
+        for run in owed if selection else ():
+            if (gone := selection.find(run)) is None:
+                continue
+            gone = gone & ~run.flags(DEAD)
+            rows = run.rows.filter(pa.array(gone)).select([n for n in names if n in run.rows.column_names])
+            if rows.num_rows:
+                told = rows.rename_columns([names[n] for n in rows.column_names])
+                self.failed.append(Failed(told, "", (NEVER_CAME,) * rows.num_rows))
+            run.mark(DEAD, gone)
+
+    def _equals(
+        self, port: int, run: SortedRun, chosen: Positions, stored: Sequence[SortedRun]
+    ) -> Iterator[tuple[SortedRun, Positions, Positions]]:
+        """For the chosen rows of a run an equal one of those stored, each for one: its run, where it is, and for which."""
         names = [n for n in self._schemas[port].names if n != WEIGHT]
-        left = np.ones(len(gone), dtype=bool)
         for held in stored:
-            if not left.any():
-                break
-            wanted = gone[left]
-            mine, at = probe(run.hashes[wanted], held.hashes)
+            if not len(chosen):
+                return
+            mine, at = probe(run.hashes[chosen], held.hashes)
             alive = ~held.flags(DEAD)[at] if held.has(DEAD) else np.ones(len(at), dtype=bool)
             mine, at = mine[alive], at[alive]
-            equal = equal_rows(run.rows, wanted[mine], held.rows, at, names)
-            mine, at = _one_to_one(run, wanted, mine[equal], at[equal], names)
+            equal = equal_rows(run.rows, chosen[mine], held.rows, at, names)
+            mine, at = _one_to_one(run, chosen, mine[equal], at[equal], names)
             if len(at):
-                held.mark(DEAD, at)
-                left[np.flatnonzero(left)[mine]] = False
-        return run.part(np.flatnonzero(weights > 0), 0)
+                yield held, at, chosen[mine]
+                chosen = np.delete(chosen, mine)
 
 
 def _counted(run: SortedRun, at: Positions, partners: Weights) -> SortedRun:
