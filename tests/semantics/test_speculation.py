@@ -309,7 +309,9 @@ def test_a_join_waits_for_what_is_taken_back_before_it_comes(given_: tuple[Case,
 #: A row that never comes is taken back once, one before it comes, and of two equal ones one.
 _BEFORE_IT_CAME = tuple(
     ("", {"ts": number, "k": "a", "id": id_, "n": id_, "kind": kind})
-    for number, (id_, kind) in enumerate([(7, "d"), (1, "d"), (2, "c"), (3, "c"), (3, "c"), (1, "c"), (3, "d"), (1, "c")])
+    for number, (id_, kind) in enumerate(
+        [(7, "d"), (1, "d"), (2, "c"), (3, "c"), (3, "c"), (1, "c"), (3, "d"), (1, "c")]
+    )
 )
 
 

@@ -18,7 +18,7 @@ STAGING = "_penstock/staging"
 #: Results under their final names: `part-`, the epoch, the task, and of many results of one task the slice.
 PART = re.compile(r"part-(\d{6,})-[a-z]\d{3,}(?:-\d{4,})?\.(?:parquet|json|arrow)")
 #: Parts of a table, whose names stay: what is there is replaced.
-_TABLE_PART = re.compile(r"part-\d{4,}\.(?:parquet|json)")
+_TABLE_PART = re.compile(r"part-\d{4,}(?:-\d+)?\.(?:parquet|json)")
 #: The folders of results that are laid out by value: `day=2026-01-01/`, one for each column.
 _BY_VALUE = re.compile(r"(?:[^/=]+=[^/]+/)*")
 #: Records of epochs, and snapshots of positions.
@@ -102,7 +102,7 @@ def is_result(name: str) -> bool:
 def is_table_part(name: str) -> bool:
     """Whether it is named as a part of a table that is kept as it is now.
 
-    >>> is_table_part("day=7/part-0007.parquet"), is_table_part("part-000042-b1000.parquet")
+    >>> is_table_part("day=7/part-0007-1.parquet"), is_table_part("part-000042-b1000.parquet")
     (True, False)
     """
     folders = _BY_VALUE.match(name)

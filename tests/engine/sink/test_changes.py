@@ -248,6 +248,39 @@ def test_the_folder_holds_what_holds(tmp_path: Path, sink: Any, by: tuple[str, .
     assert not os.listdir(out / "_penstock" / "staging")
 
 
+@pytest.mark.parametrize("sink", [ps.parquet, ps.json_lines])
+def test_values_that_share_a_folder_do_not_replace_each_other(tmp_path: Path, sink: Any) -> None:
+    """Null, an empty text and the name that Hive has for both; one of each epoch, and again in another order."""
+    nothing = "__HIVE_DEFAULT_PARTITION__"
+    texts = ["a", None, "", nothing]
+    (tmp_path / "in").mkdir()
+    for number, text in enumerate([*texts, *reversed(texts)]):
+        (tmp_path / "in" / f"{number}.json").write_text(json.dumps({"ts": number, "key": text}) + "\n")
+    s = ps.stream("s", "ts int, key string", time="ts").read_json(str(tmp_path / "in"), order="name").disorder(20)
+    counts = s.group_by("key").agg(n="count(*)")
+    found: list[Counter[tuple[Any, ...]]] = []
+    log, out = ps.memory(), tmp_path / "out"
+
+    def look(progress: ps.Progress) -> None:
+        shown = read(out)
+        rows = [{**r, "key": None if r["key"] in ("", nothing) else r["key"]} for r in log.holding()]
+        assert shown == bag({n: v for n, v in r.items() if n != "key" or sink is ps.parquet} for r in rows)
+        found.append(shown)
+
+    ps.start(
+        [counts.to(sink(out, partition_by="key", changes="fold")), counts.to(log)],
+        checkpoint=str(tmp_path / "c"),
+        consistency=ps.Consistency.middle(),
+        listener=look,
+        trigger="available_now",
+        max_rows=1,
+        buckets=1,
+        allow_unbounded="a test",
+        spark=local_session(),
+    ).wait()
+    assert [sum(f.values()) for f in found] == [1, 2, 3, 4, 4, 4, 4, 4]
+
+
 def test_a_table_and_single_changes_do_not_share_a_folder(tmp_path: Path) -> None:
     records = Storage.at(str(tmp_path / "c"))
     table, changes = (

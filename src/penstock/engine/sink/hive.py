@@ -99,6 +99,22 @@ def cut(table: pa.Table, columns: Sequence[str], sink: str) -> Iterator[tuple[st
         yield folder, rest.slice(int(ends[k]), int(ends[k + 1] - ends[k]))
 
 
+def namesakes(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    """Rows apart that a folder has for different values, and what is to tell their files apart.
+
+    >>> rows = pa.table({"city": [None, "", "Rome"], "n": [1, 2, 3]})
+    >>> [(mark, part["n"].to_pylist()) for mark, part in namesakes(rows, ["city"])]
+    [('', [1, 3]), ('-1', [2])]
+    """
+    kind = np.zeros(table.num_rows, dtype=np.int64)
+    for column in columns:
+        if pa.types.is_string(table.schema.field(column).type):
+            other = pc.fill_null(pc.index_in(table[column], value_set=pa.array(["", NOTHING])), -1)
+            kind = 3 * kind + other.to_numpy() + 1
+    for number in np.unique(kind).tolist():
+        yield f"-{number}" if number else "", table.filter(pa.array(kind == number))
+
+
 def _as_text(table: pa.Table, column: str) -> pa.ChunkedArray:
     if pa.types.is_string(table.schema.field(column).type):
         return table[column]

@@ -23,7 +23,7 @@ from penstock.checkpoint.fault import reach
 from penstock.checkpoint.intact import DamagedError, damage, read_whole, writing
 from penstock.checkpoint.storage import Storage, seal, unseal
 from penstock.engine.sink.final import FinalUpTo
-from penstock.engine.sink.hive import cut
+from penstock.engine.sink.hive import cut, namesakes
 from penstock.errors import CheckpointError, PenstockError, UserError, shortly
 from penstock.kernels.duck import query
 from penstock.kernels.weights import pairs, spelled_out
@@ -79,12 +79,16 @@ class Staging:
         """Leave results for the driver to publish: one file, or one for each folder; or each part of a table."""
         found: list[Output] = []
         try:
-            for folder, rows in cut(table, self.partition_by, self.sink) if self.partition_by else [("", table)]:
-                final = f"{folder}/part-" if folder else "part-"
-                if self.folds:
-                    found += [self._write(r, epoch, task, f"{final}{part:04d}") for part, r in table_parts(rows)]
-                else:
-                    found.append(self._write(rows, epoch, task, f"{final}{epoch:06d}-{task}"))
+            # Parts are replaced, so what comes and goes apart must not lie in files of the same name.
+            apart = namesakes(table, self.partition_by) if self.folds else [("", table)]
+            for mark, part in apart:
+                for folder, rows in cut(part, self.partition_by, self.sink) if self.partition_by else [("", part)]:
+                    final = f"{folder}/part-" if folder else "part-"
+                    if self.folds:
+                        named = ((f"{final}{number:04d}{mark}", r) for number, r in table_parts(rows))
+                        found += [self._write(r, epoch, task, name) for name, r in named]
+                    else:
+                        found.append(self._write(rows, epoch, task, f"{final}{epoch:06d}-{task}"))
         except BaseException:
             for output in found:
                 with contextlib.suppress(CheckpointError, OSError):

@@ -230,7 +230,7 @@ class RevisedJoinKernel(JoinKernel):
     def _equals(
         self, port: int, run: SortedRun, chosen: Positions, stored: Sequence[SortedRun]
     ) -> Iterator[tuple[SortedRun, Positions, Positions]]:
-        """For the chosen rows of a run an equal one of those stored, each for one: its run, where it is, and for which."""
+        """For chosen rows of a run an equal one of those stored, each for one: its run, where it is, and for which."""
         names = [n for n in self._schemas[port].names if n != WEIGHT]
         for held in stored:
             if not len(chosen):
