@@ -122,7 +122,7 @@ def test_windows_reach_sources_through_whatever_passes_on_their_labels() -> None
 
 def test_a_gap_shorter_than_the_windows_of_an_event_saves_nothing_early() -> None:
     enough = ways(means, ps.QoS(gap=2))["window"]
-    assert enough.reaches == ("cars",) and "at most 67% of the windows, which leaves 67% of" in enough.line
+    assert enough.reaches == ("cars",) and "as much as the gap allows leaves 67% of it" in enough.line
     # Two of three windows of 20 every 10 go: of 30 ticks, the kept one has 20.
     short = ways(means, ps.QoS(gap=1))["window"]
     assert short.possible and not short.reaches

@@ -84,7 +84,7 @@ def shedding_lines(plan: Plan, worth: Mapping[str, QoS]) -> Iterator[str]:
     >>> for line in shedding_lines(cars.window(10).agg(n="count(*)").plan, {"aggregate-1": QoS(gap=4)}):
     ...     print(line)
     aggregate-1: no random drops: results of aggregate-1 are not of single events
-    aggregate-1: window drops by window_start, before cars is processed
+    aggregate-1: window drops by window_start, before cars is processed (as much as the gap allows leaves 20% of it)
     aggregate-1: no semantic drops: nobody has said what values are worth
     aggregate-1: gap=4 lets at most 80% of the windows go, 4 in a row
     """

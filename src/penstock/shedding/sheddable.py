@@ -150,8 +150,7 @@ def _window(plan: Plan, exit_: Exit, qos: QoS) -> DropWay:
             least = window.size // window.slide
             why = f"each event is in more windows than gap={qos.gap} lets go: at least {least} would be needed"
         elif qos.gap is not None:
-            left = grid.read_still(qos.most)
-            why = f"at most {qos.most:.0%} of the windows, which leaves {left:.0%} of what they are of"
+            why = f"as much as the gap allows leaves {grid.read_still(qos.most):.0%} of it"
         ways.append(DropWay("window", True, why, label, reach.sources))
     return max(ways, key=lambda way: len(way.reaches))
 
