@@ -123,7 +123,10 @@ class Queries:
 
     def at(self, consistency: Consistency) -> Queries:
         """The same queries at another point of the dial."""
-        if isinstance(consistency, Consistency) and all(part.sink.takes == "final" for part in self.parts):
+        # Rows that hold for a time are final piece by piece, of which no operator but the last takes care.
+        lasting = any(n.operator.schema.lifetime for n in self.streams.sources)
+        waits = all(part.sink.takes == "final" for part in self.parts) and not lasting
+        if isinstance(consistency, Consistency) and waits:
             consistency = consistency.waiting()
         roots = turn([part.stream.operator for part in self.parts], consistency)
         pairs = zip(self.parts, roots, strict=True)

@@ -20,7 +20,7 @@ from penstock.kernels.weights import net, spelled_out
 from penstock.operators.distinct.kernel import Piece, by_hash, flags, pieces_of, tidied
 from penstock.operators.top.kernel import Complete, rows_at, stored_at
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.schema import Schema
+from penstock.pattern.schema import SYNC, Schema
 from penstock.plan.weight import without_weight
 
 
@@ -30,7 +30,7 @@ class HoldingKernel:
     def __init__(self, below: Schema, keys: tuple[str, ...] | None) -> None:
         self.stored = below.arrow
         self.plain = without_weight(below)
-        whole_rows = tuple(n for n in self.plain.names if not pa.types.is_nested(self.plain.type_of(n)))
+        whole_rows = tuple(n for n in self.plain.names if not pa.types.is_nested(self.plain.type_of(n)) and n != SYNC)
         self.keys = whole_rows if keys is None else keys
         self.time = self.plain.times[0] if self.plain.times else None
         self.spread: tuple[tuple[str, ...], ...] = (self.keys,)

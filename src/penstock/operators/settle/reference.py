@@ -7,8 +7,10 @@ from typing import Any
 
 from penstock.operators.settle import operator
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.schema import SYNC
 from penstock.plan.weight import WEIGHT
 from penstock.reference.item import Assertion, Event, Item
+from penstock.reference.moment import from_tick, to_tick
 from penstock.reference.summary import identity
 
 
@@ -21,6 +23,10 @@ class SettleReference:
 
     def on_event(self, event: Event, input: int = 0) -> Iterable[Item]:
         row = {n: event.row[n] for n in self.schema.names}
+        if self.schema.lifetime:
+            # Of rows that hold for a time it is the last moment at which they do that has to be final.
+            end = row[self.schema.lifetime[1]]
+            row[SYNC] = None if end is None else from_tick(to_tick(end) - 1, self.schema.type_of(SYNC))
         same = tuple(map(identity, row.values()))
         for _ in range(abs(event.row[WEIGHT])):
             if event.row[WEIGHT] > 0:

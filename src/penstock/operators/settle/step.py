@@ -10,13 +10,15 @@ from penstock.kernels.step import Keeping, Rows
 from penstock.kernels.weights import net
 from penstock.operators.settle.kernel import SettleKernel
 from penstock.operators.settle.operator import Settle
+from penstock.operators.shared.stock import by_last_moment
 
 
 class HoldingKeeping(Keeping):
     """Changes that cancel each other out stay at home."""
 
     def sent(self, port: int, rows: Rows, careful: bool) -> pa.Table:
-        return net([super().sent(port, rows, careful)])
+        found = super().sent(port, rows, careful)
+        return net([by_last_moment(found, *lasting) if (lasting := self.inputs[port].lifetime) else found])
 
     def together(self, tables: Sequence[pa.Table]) -> pa.Table:
         return net(tables)

@@ -22,6 +22,7 @@ from penstock.kernels.ticks import Ticks
 from penstock.kernels.weights import net
 from penstock.operators.distinct.kernel import Piece, alike, by_hash, pieces_of, tidied
 from penstock.operators.top.kernel import rows_at, stored_at
+from penstock.pattern.schema import SYNC
 from penstock.plan.weight import WEIGHT
 
 #: The slices of state.
@@ -164,6 +165,16 @@ def starts_of(column: pa.ChunkedArray) -> Ticks:
 def ends_of(column: pa.ChunkedArray) -> Ticks:
     """The ticks of ends; of one that is none, the last there is."""
     return np.where(_null(column), FOREVER, ticks(pc.fill_null(column, _zero(column.type))))
+
+
+def by_last_moment(rows: pa.Table, start: str, end: str) -> pa.Table:
+    """The rows with the last moment at which each holds in the place of when its change matters.
+
+    A row that has ended by then when all is final can no longer change; one that never ends, always can.
+    """
+    ends = ends_of(rows[end])
+    last = moments(np.where(ends == FOREVER, FOREVER, ends - 1), rows[start].type)
+    return rows.set_column(rows.schema.get_field_index(SYNC), SYNC, last)
 
 
 def moments(found: Ticks, t: pa.DataType) -> pa.Array:
