@@ -102,6 +102,7 @@ MADE: dict[str, ps.Stream] = {
     "aggregate of an aggregate at once": at_once(
         A.window(10).group_by("k").agg(n="count(*)").group_by("window_start").agg(most="max(n)")
     ),
+    "top at once": at_once(A.top(2, by="v desc", per=["k"])),
     "join at once": at_once(A.join(B, "k", "left", within=5)),
     "join of an aggregate at once": at_once(A.group_by("k").agg(n="count(*)").join(B.select("k", "v"), "k", "full")),
     "distinct": A.distinct(),

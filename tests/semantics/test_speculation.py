@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from known_cases import feed
 from random_cases import aggregates, cuts, feeds_named, sessions, windows
+from test_top import tops
 
 import penstock as ps
 from penstock.analysis.speculate import speculate
@@ -52,7 +53,10 @@ BEHIND = (
     ".agg(n='count(*)', least='min(c)')",
     ".agg(n='count(*)', all='sum(s)', mean='avg(s)', some='sum(s) filter (where c > 1)')",
     ".with_columns(s=\"case when c % 3 = 1 then cast('inf' as double) else s end\").group_by('c').agg(a='sum(s)')",
+    ".group_by('c').agg(first='min_by(k, s)', last='max_by(m, k)', kinds='count(distinct k)', any='bool_or(s > 0)')",
     ".select('c').distinct()",
+    ".top(2, by='s desc', per='k')",
+    ".where('c > 1').top(1, by='m').agg(n='count(*)', all='sum(c)')",
     ".select('k', odd='c % 2').distinct().group_by('odd').agg(n='count(*)')",
     ".group_by('k').agg(c='sum(c)').group_by('c').agg(n='count(*)')",
 )
@@ -225,6 +229,23 @@ def test_partners_that_are_not_kept_count_on_spark(spark: Any) -> None:
         check(case, Cut(file_rows=1, max_rows=1), on_spark(case, Cut(file_rows=1, max_rows=1), spark, change=at_once))
 
 
+@given(tops(), cuts())
+@settings(max_examples=20)
+def test_the_best_are_told_at_once_and_give_way_to_better_ones(case: Case, cut: Cut) -> None:
+    check(case, cut, on_kernels(case, cut, change=at_once))
+    assert_converges(on_reference(case).rows, on_reference_at_once(case), "reference")
+
+
+@given(tops(one=True, max_rows=8))
+@settings(max_examples=15)
+def test_one_event_an_epoch_tells_which_of_the_best_come_and_go(case: Case) -> None:
+    assume("agg(" not in case.query and "twice, keeps" not in case.query)
+    feed = replace(case.feeds[0], items=tuple(i for i in case.feeds[0].items if not isinstance(i[1], str)))
+    case = Case(case.query, (feed,))
+    found = on_kernels(case, Cut(file_rows=1, max_rows=1), change=at_once)
+    assert difference(on_reference_at_once(case), found.rows) == ([], [])
+
+
 @given(chains())
 @settings(max_examples=15)
 def test_the_reference_converges_too(case: Case) -> None:
@@ -256,7 +277,8 @@ def test_on_spark(spark: Any) -> None:
 def changing(draw: st.DrawFn) -> tuple[Case, list[Row]]:
     """A stream that takes back some of its own rows, in any order, and the rows that are left of it."""
     behind = draw(st.sampled_from((*BEHIND, ".agg(n='count(*)')")))
-    text = "s.changes('kind').group_by('k').agg(c='count(*)', s='sum(v)', m='max(n)')" + behind
+    of = draw(st.sampled_from(("", ".select('k', 'v', 'n').top(3, by='v desc, n', per='k')")))
+    text = f"s.changes('kind'){of}.group_by('k').agg(c='count(*)', s='sum(v)', m='max(n)')" + behind
     rows = draw(feeds_named("s", 1, False, 10, True)).rows()
     gone = draw(st.sets(st.integers(0, len(rows)), max_size=4))
     items = [{**r, "kind": draw(st.sampled_from(("c", "+I", "insert")))} for r in rows]

@@ -8,7 +8,8 @@ ROOMS = (
     "source", "sink", "changes", "select", "project", "map", "lookup", "union", "pace", "instrument", "window", "align",
     "aggregate", "revised_aggregate", "latest", "settle", "fold",
     "count_aggregate", "landmark_aggregate", "session_aggregate", "snapshot", "distinct", "order_by", "limit", "top",
-    "alter_lifetime", "impute", "process", "join", "revised_join", "rows_join", "lifetime_join", "multijoin",
+    "revised_top", "alter_lifetime", "impute", "process", "join", "revised_join", "rows_join", "lifetime_join",
+    "multijoin",
 )  # fmt: skip
 
 for _room in ROOMS:

@@ -11,6 +11,10 @@ from penstock.plan.spec import Retraction, Traits, found_in, given, made_in, of_
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
+
+    from penstock.plan.consistency import Consistency
+    from penstock.plan.operator import Operator
 
 
 class TopSpec(KeepingSpec[Top]):
@@ -21,7 +25,7 @@ class TopSpec(KeepingSpec[Top]):
     # --- the plan
     traits = given(Traits(
         keeps_state=True, heeds_order=False, at_once=False, makes="one",
-        exact=True, listens=True, queues=False, retracts=Retraction.REFUSES,
+        exact=True, listens=True, queues=False, retracts=Retraction.ANSWERS,
     ))  # fmt: skip
 
     def held(self, operator: Top) -> dict[str, Any] | None:
@@ -31,6 +35,20 @@ class TopSpec(KeepingSpec[Top]):
         if (label := window_label(operator)) is not None:
             found |= {"label": label.name, "on": label.window.on, "size": label.window.size}
         return found
+
+    # --- speculation
+    def revised(self, operator: Top, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
+        from dataclasses import replace
+
+        from penstock.operators.revised_top.operator import RevisedTop
+        from penstock.plan.weight import with_weight
+
+        if not consistency.speculates:
+            return replace(operator, inputs=tuple(inputs))
+        return RevisedTop(
+            tuple(inputs), with_weight(operator.schema), switches=operator.switches, label=operator.label,
+            count=operator.count, by=operator.by, per=operator.per,
+        )  # fmt: skip
 
     # --- punctuation
     behaviour = found_in(
