@@ -27,6 +27,7 @@ from penstock.operators.revised_aggregate.step import step_of
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.plan.plan import Plan
+from penstock.reference.lifetimes.event import Insert
 
 _LATE = Late(0.2, 10)
 _WINDOW = 10
@@ -150,11 +151,10 @@ def reference(count: int) -> dict[str, Any]:
     """The same of the algorithm that takes one event after the other; its steps are counted, too."""
     events = disordered(count, 1, _LATE, rate=1.0)
     engine = _of_tests("snapshot").PerfectnessPreserving(_of_tests("state").STATES["sum"])
-    insert = _of_tests("event").Insert
     changes = 0
     began = time.process_time()
     for ts, value in zip(events["ts"].to_pylist(), events["value"].to_pylist()):
-        changes += len(engine.on(insert(ts, ts + _WINDOW, value)))
+        changes += len(engine.on(Insert(ts, ts + _WINDOW, value)))
     seconds = time.process_time() - began
     per = engine.steps / work(count, changes)
     return {"events": count, "changes": changes, "seconds": seconds, "steps": engine.steps, "per": per}

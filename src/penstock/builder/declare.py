@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, get_args
 from penstock.builder.built import Built, whole
 from penstock.builder.extent import events_a_tick, unit_of_rate
 from penstock.errors import UserError, did_you_mean
+from penstock.kernels.ticks import to_tick
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import worded
 from penstock.pattern.types import coerce_value
@@ -20,6 +21,7 @@ from penstock.plan.promise import (
     After,
     Ahead,
     Bounds,
+    Counted,
     Declared,
     Disorder,
     Domain,
@@ -298,6 +300,15 @@ class Declaring(Built):
         ticks = self._ticks(gap, attribute, "Punctuate.after")
         kept = self._remembered(remember, "Punctuate.after")
         return self._promise("punctuate", After(self._named(key, "Punctuate.after"), attribute, ticks, kept))
+
+    def _counted(self, on: str | None, since: Any) -> Self:
+        source = self._source("Punctuate.counted")
+        attribute = self._measurable(on, "Punctuate.counted")
+        if any(isinstance(p, Counted) for p in source.promises):
+            raise UserError(f"stream '{source.name}': counts are declared twice")
+        start = None if since is None else to_tick(self._coerced((since,), attribute, "Punctuate.counted")[0])
+        told = self if any(isinstance(p, InBand) for p in source.promises) else self.punctuated()
+        return told._promise("Punctuate.counted", Counted(attribute, start))
 
     def _once(self, key: str, remember: int) -> Self:
         kept = self._remembered(remember, "Punctuate.once")

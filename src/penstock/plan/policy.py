@@ -101,6 +101,15 @@ class Punctuate:
         return Policy(f"when_all({on})", lambda stream: stream.complete_when(listed, on=on, past=past, slack=slack))
 
     @staticmethod
+    def counted(on: str | None = None, *, since: Any = None) -> Policy:
+        """Records in band say how many events there are in an interval of time, from whomever has counted them.
+
+        `{"punctuation": {"from": 0, "to": 60, "count": 17}}`: when these 17 have come, and everything before is
+        complete, the time up to 60 is. Events and counts may come in any order. `since` is where time begins.
+        """
+        return Policy(f"counted({on or 'time'})", lambda stream: stream._counted(on, since))
+
+    @staticmethod
     def bounds(attribute: str, low: Any = None, high: Any = None) -> Policy:
         """Values below `low` or above `high` never occur."""
         return Policy(f"bounds('{attribute}')", lambda stream: stream.bounds(attribute, low, high))

@@ -105,6 +105,20 @@ class InBand:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """Records in band say how many events have `attribute` in an interval: it is complete when these have come.
+
+    As far as everything before it is complete too. Nothing comes before the tick `since`, if that is given.
+    """
+
+    attribute: str
+    since: int | None = None
+
+    def __str__(self) -> str:
+        return f"counts of {self.attribute}"
+
+
+@dataclass(frozen=True)
 class Declared:
     """Which punctuations come in band: each template gives attributes a class, `+` up to, `#` one value or `range`.
 
@@ -298,6 +312,7 @@ Promise = (
     | After
     | Once
     | InBand
+    | Counted
     | Declared
     | WhenAll
     | Bounds

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.errors import UserError, did_you_mean
 from penstock.pattern.pattern import Pattern
 from penstock.plan.consistency import Setting
+from penstock.plan.count import Count
 from penstock.plan.looked_at import computed, looked_at
 from penstock.plan.operator import Operator
 from penstock.plan.plan import Node, Plan
@@ -102,7 +103,7 @@ class Interpretation:
         self.running: dict[str, Running] = {}
         self.sources: dict[str, Arriving] = {}
         self.streams: dict[str, list[Item]] = {node.id: [] for node in self.plan}
-        self.arrivals: dict[str, list[tuple[Hashable | None, Event | Pattern]]] = {}
+        self.arrivals: dict[str, list[tuple[Hashable | None, Event | Pattern | Count]]] = {}
         names = [_name(node) for node in self.plan.sources]
         for name in inputs:
             if name not in names:
@@ -167,11 +168,14 @@ class Interpretation:
             if said := tuple(timed.epoch_over()):
                 yield from self._send(node_id, None, said)
 
-    def _arrive(self, node_id: str, partition: Hashable | None, item: Event | Pattern) -> Iterator[TraceStep]:
+    def _arrive(self, node_id: str, partition: Hashable | None, item: Event | Pattern | Count) -> Iterator[TraceStep]:
         source = self.sources[node_id]
         rejected = len(source.dead_letters)
         if isinstance(item, Pattern):
             yield from self._send(node_id, Assertion(item), source.on_punctuation(item, partition))
+            return
+        if isinstance(item, Count):
+            source.on_count(item, partition)
             return
         emitted = source.on_event(item, source.partitions[0] if partition is None else partition)
         letter = source.dead_letters[-1] if len(source.dead_letters) > rejected else None
@@ -263,7 +267,7 @@ def _in_turns(arrivals: Mapping[str, Sequence[object]]) -> list[str]:
     return [name for turn in range(longest) for name, listed in arrivals.items() if turn < len(listed)]
 
 
-def _arrival(given: Arrival, source: Any) -> tuple[Hashable | None, Event | Pattern]:
+def _arrival(given: Arrival, source: Any) -> tuple[Hashable | None, Event | Pattern | Count]:
     """An arrival with its partition; a record with a text in the column for punctuation is one."""
     partition: Hashable | None = None
     item: Any = given
@@ -271,7 +275,7 @@ def _arrival(given: Arrival, source: Any) -> tuple[Hashable | None, Event | Patt
         partition, item = given
     if isinstance(item, Assertion):
         return partition, item.pattern
-    if isinstance(item, Pattern):
+    if isinstance(item, Pattern | Count):
         return partition, item
     for promise in source.promises:
         if isinstance(promise, InBand) and promise.column in item and promise.column not in source.schema:

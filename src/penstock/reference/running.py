@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.pattern.pattern import Pattern
+from penstock.plan.count import Count
 from penstock.reference.failure import Note
 from penstock.reference.item import Assertion, DeadLetter, Event, Item
 
@@ -63,6 +64,8 @@ class Arriving(Protocol):
     def on_event(self, event: Event, partition: Hashable = 0, /) -> Iterable[Item]: ...
 
     def on_punctuation(self, pattern: Pattern, partition: Hashable | None = None, /) -> Iterable[Item]: ...
+
+    def on_count(self, count: Count, partition: Hashable | None = None, /) -> None: ...
 
     def punctuate(self) -> list[Item]: ...
 

@@ -34,7 +34,7 @@ from penstock.errors import SourceError, UserError
 from penstock.operators.source.operator import Source
 from penstock.pattern.pattern import Pattern
 from penstock.plan.arrival import in_any_order
-from penstock.plan.promise import Disorder, Files, WhenAll
+from penstock.plan.promise import Counted, Disorder, Files, WhenAll
 from penstock.statistics.figures import Backlog
 
 # Below this size a run of lines is not worth a task of its own.
@@ -85,7 +85,7 @@ class FilesReader:
         self._rest = Rest()
         self._only: frozenset[str] | None = None
         self._any_order = in_any_order(source.promises)
-        self._one_order = any(isinstance(p, WhenAll) for p in source.promises)
+        self._one_order = any(isinstance(p, WhenAll | Counted) for p in source.promises)
         self.concerned: tuple[Pattern, ...] | None = None
 
     @property

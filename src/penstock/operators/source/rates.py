@@ -12,7 +12,18 @@ from penstock.contract.rates import BEHIND, Arrivals, Delay, Rates, Untold, soon
 from penstock.contract.template import Template
 from penstock.operators.source.operator import Source
 from penstock.plan.domain import domains_behind
-from penstock.plan.promise import Adaptive, After, Declared, Disorder, Every, Expected, Once, WhenAll, WithinRows
+from penstock.plan.promise import (
+    Adaptive,
+    After,
+    Counted,
+    Declared,
+    Disorder,
+    Every,
+    Expected,
+    Once,
+    WhenAll,
+    WithinRows,
+)
 
 
 def pace_of(source: Source, alone: bool, measured: float | None = None) -> Rates:
@@ -76,6 +87,8 @@ def _terms(
                 up_to(promise.attribute, places, f"{source.name}.expect(rate=…)")
             case WhenAll():
                 up_to(promise.past, None if expected.lag is None else promise.slack * step, said)
+            case Counted():
+                up_to(promise.attribute, None if expected.lag is None else 0, said)
             case After() | Once():
                 own = isinstance(promise, Once) and promise.key not in lives
                 ticks = 0 if own else lives.get(promise.key)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from penstock.errors import SchemaError, ViolationError
 from penstock.operators.source.consistency import order_of
 from penstock.operators.source.operator import Source as Declared
+from penstock.operators.source.reference_counts import CountedPromise
 from penstock.operators.source.reference_lifetime import lasting
 from penstock.operators.source.reference_promises import (
     AfterPromise,
@@ -23,6 +24,7 @@ from penstock.operators.source.reference_promises import (
 )
 from penstock.pattern.pattern import Pattern
 from penstock.plan import promise as declaration
+from penstock.plan.count import Count
 from penstock.reference.item import Assertion, DeadLetter, Event, Item
 
 
@@ -37,6 +39,8 @@ class SourceReference:
         self.promises: list[tuple[Any, Promised]] = []
         self.ahead: list[AheadPromise] = []
         self.endings: list[tuple[Any, AfterPromise | OncePromise]] = []
+        counted = [CountedPromise(p, declared.schema) for p in declared.promises if isinstance(p, declaration.Counted)]
+        self.counted = counted[0] if counted else None
         schema = declared.schema
         periods = {p.attribute: p.period for p in declared.promises if isinstance(p, declaration.Every)}
         self.orders = orders = dict[str, DisorderPromise]()
@@ -89,6 +93,10 @@ class SourceReference:
             if row[name] is None:
                 self._reject(row, partition, f"time attribute '{name}' is null", None, "malformed")
                 return []
+        # Counted were those that were sent, whatever else is wrong with them.
+        if self.counted is not None and self.counted.is_one_more(row):
+            self._reject(row, partition, "more than counted", None, "late")
+            return []
         # What can never occur, or was promised away in so many words, is no evidence of anything.
         for promise, kept in self.promises:
             if (pattern := kept.forbidden(row)) is not None:
@@ -126,10 +134,17 @@ class SourceReference:
             self.in_band.punctuate(pattern, each)
         return []
 
+    def on_count(self, count: Count, partition: Hashable | None = None) -> None:
+        """A count found in the stream."""
+        assert self.counted is not None
+        if why := self.counted.tell(count):
+            self._reject({"count": str(count)}, partition, why, None, "malformed")
+
     def punctuate(self) -> list[Item]:
         """Assert everything that is known now and was not asserted before."""
         new: list[Item] = []
-        for _, kept in (*self.promises, *self.endings):
+        counted = [self.counted] if self.counted is not None else []
+        for kept in (*(k for _, k in self.promises), *(k for _, k in self.endings), *counted):
             for pattern in kept.assertions():
                 if not any(known.contains(pattern) for known in self.asserted):
                     self.asserted = [p for p in self.asserted if not pattern.contains(p)] + [pattern]
@@ -147,7 +162,7 @@ class SourceReference:
     def _reject(
         self,
         row: Mapping[str, Any],
-        partition: Hashable,
+        partition: Hashable | None,
         reason: str,
         pattern: Pattern | None,
         kind: Literal["malformed", "forbidden", "late", "ahead"],

@@ -12,6 +12,7 @@ from penstock.plan.promise import (
     Adaptive,
     After,
     Bounds,
+    Counted,
     Declared,
     Disorder,
     EndOfSource,
@@ -55,6 +56,8 @@ def scheme_of(source: Source) -> Scheme | Unknown:
                 found.append({promise.attribute: "+"})
             case WhenAll():
                 found.append({promise.past: "+"})
+            case Counted():
+                found.append({promise.attribute: "+"})
             case After() | Once():
                 found.append({promise.key: "#"})
             case Declared():

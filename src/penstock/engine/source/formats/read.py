@@ -29,6 +29,7 @@ from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import SYNC, Schema
 from penstock.pattern.types import type_text
+from penstock.plan.count import Count
 from penstock.plan.promise import (
     Adaptive,
     After,
@@ -66,6 +67,8 @@ class Batch:
     numbers: Ticks | None = None
     whole: Callable[[Ticks], pa.Table] | None = None
     values: tuple[ValuePoints, ...] = ()
+    #: How many events there are in an interval, said in front of the row at a position.
+    counts: tuple[tuple[int, Count], ...] = ()
 
     @property
     def punctuations(self) -> tuple[tuple[int, Pattern], ...]:
@@ -331,6 +334,7 @@ def _sorted_out(
         all_numbers[kept],
         _whole(split, schema, names, rows, kept),
         said.values,
+        said.counts,
     )
 
 
@@ -352,7 +356,7 @@ def _punctuations(
     marks = rows.punctuation.take(pa.array(at))
     if in_band.companion:
         return beside(rows.table, rows.beside, marks, at, before, schema)
-    return written(marks.to_pylist(), at, before, schema)
+    return written(marks.to_pylist(), at, before, schema, in_band.counted)
 
 
 def _whole(

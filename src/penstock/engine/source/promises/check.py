@@ -23,22 +23,25 @@ import pyarrow as pa
 
 from penstock.engine.source.formats.fit import Mask
 from penstock.engine.source.formats.read import Batch
-from penstock.engine.source.letter import FORBIDDEN, LATE, event_texts, letters, no_letters
+from penstock.engine.source.letter import FORBIDDEN, LATE, MALFORMED, event_texts, join_letters, letters, no_letters
+from penstock.engine.source.promises.counting import Counting
 from penstock.engine.source.promises.judge import Judge, Verdicts, codes_in, value_texts
 from penstock.engine.source.promises.known import Known
 from penstock.engine.source.promises.ledger import Ledger, pack
 from penstock.engine.source.promises.points import check_values
 from penstock.engine.source.split import Split
-from penstock.kernels.ticks import Ticks
+from penstock.kernels.ticks import Ticks, column_ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.punctuation import PunctuationSet
 from penstock.pattern.restriction import greater, less
 from penstock.pattern.schema import Schema
+from penstock.plan.count import LOWEST
 from penstock.plan.promise import (
     Adaptive,
     After,
     Ahead,
     Bounds,
+    Counted,
     Disorder,
     Domain,
     Monitored,
@@ -70,6 +73,7 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
     """Separate the events that keep every promise from those that break one."""
     table = batch.table
     verdicts = Verdicts(table.num_rows)
+    counting, contradicting = _check_counts(batch, split, known, promises, verdicts)
     _check_forbidden(table, promises, schema, verdicts)
     given, values, fresh, named = _check_in_band(batch, known, schema, verdicts)
     judge = Judge(table, schema, split.partition, known, verdicts)
@@ -93,6 +97,7 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
         limits=judge.limits,
         tops=judge.tops,
         seen=judge.seen,
+        counting=counting,
     )
     report = _report(
         split,
@@ -107,12 +112,16 @@ def check(batch: Batch, split: Split, known: Known, promises: Sequence[Promise],
         tops={a: list(top) for a, top in judge.tops.items()},
         seen={a: list(s.top) for a, s in judge.seen.items()},
         tallies={a: t.to_json() for a, t in judge.tallies.items()},
+        counted=counting.to_json() if counting is not None else None,
     )
+    if contradicting.num_rows:
+        report["malformed"] += contradicting.num_rows
+        report["example"] = _example(contradicting)
     if batch.malformed.num_rows:
         report["example"] = _example(batch.malformed)
     if not verdicts.reasons:
-        return Checked(table, no_letters(), report, after)
-    rejected = _rejected(batch, split, schema, verdicts)
+        return Checked(table, contradicting, report, after)
+    rejected = join_letters([_rejected(batch, split, schema, verdicts), contradicting])
     report["example"] = _example(rejected)
     kept = ~verdicts.mask
     return Checked(table.filter(pa.array(kept)), rejected, report, after, kept)
@@ -149,7 +158,7 @@ def _report(split: Split, **told: Any) -> dict[str, Any]:
     """What the driver is told of a split: nothing, but for what is said."""
     counts = dict.fromkeys(("rows", "skipped", "rejected", "malformed"), 0)
     lists: dict[str, Any] = {name: [] for name in ("keys", "punctuations", "values", "over")}
-    known: dict[str, Any] = {name: {} for name in ("highs", "tops", "seen", "tallies")}
+    known: dict[str, Any] = {name: {} for name in ("highs", "tops", "seen", "tallies", "counted")}
     whose = {"stream": split.stream, "partition": split.partition, "ordinal": split.ordinal}
     return {**whose, **counts, **lists, **known, **told}
 
@@ -186,7 +195,8 @@ class Checker:
         if self._last is None:
             return before
         # What holds for the whole source comes from the split before, of whatever partition.
-        return replace(before, keys=self._last.keys, over=self._last.over, limits=self._last.limits)
+        last = self._last
+        return replace(before, keys=last.keys, over=last.over, limits=last.limits, counting=last.counting)
 
 
 def bounds_patterns(promise: Bounds, schema: Schema) -> tuple[Pattern, ...]:
@@ -256,6 +266,28 @@ def _check_in_band(
         if new.num_rows:
             told.append({"of": list(names), "held": pack(new)})
     return given, tuple(ledgers.values()), fresh, told
+
+
+def _check_counts(
+    batch: Batch, split: Split, known: Known, promises: Sequence[Promise], verdicts: Verdicts
+) -> tuple[Counting | None, pa.Table]:
+    """Count events, whatever else is wrong with them: counted were those that were sent."""
+    promise = next((p for p in promises if isinstance(p, Counted)), None)
+    if promise is None:
+        return None, no_letters()
+    before = known.counting or Counting(LOWEST if promise.since is None else promise.since)
+    column = batch.table.column(promise.attribute)
+    there = np.flatnonzero(column.is_valid().to_numpy())
+    places = [(int(np.searchsorted(there, at)), count) for at, count in batch.counts]
+    counting, extra, wrong = before.after(column_ticks(column.drop_null()), places)
+    if extra:
+        at = np.array(sorted(extra), np.int64)
+        verdicts.reject(there[at], LATE, [f"more than counted: {extra[i]}" for i in at.tolist()])
+    # A count is no event: its letter has the number of the row that it stands before.
+    rows = [batch.counts[i][0] + split.start if split.format == "parquet" else batch.counts[i][0] for i, _ in wrong]
+    details = [f"this count contradicts another: {why}" for _, why in wrong]
+    said = [batch.counts[i][1].text for i, _ in wrong]
+    return counting, letters(split.stream, split.path, MALFORMED, details, said, rows) if wrong else no_letters()
 
 
 def _rejected(batch: Batch, split: Split, schema: Schema, verdicts: Verdicts) -> pa.Table:

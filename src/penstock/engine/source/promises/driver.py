@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.source.promises.check import bounds_patterns
+from penstock.engine.source.promises.counting import Counting, advanced
 from penstock.engine.source.promises.declared import check_declared
 from penstock.engine.source.promises.disorder import Disorderliness, Lateness, Seen
 from penstock.engine.source.promises.judge import frontier_pattern
 from penstock.engine.source.promises.keys import KeyState, OpenKeys
 from penstock.engine.source.promises.known import KeyHighs, Known
 from penstock.engine.source.promises.ledger import Ledger, unpack
-from penstock.engine.source.promises.partition import PartitionState
+from penstock.engine.source.promises.partition import PartitionState, agreed
 from penstock.engine.source.promises.running import LOWEST
 from penstock.kernels.fold import frontier_of
 from penstock.kernels.ticks import to_tick
@@ -62,6 +63,7 @@ class PromiseState:
         self._slacks = {p.attribute: (p.slack, p.slack) for p in self._all(Disorder)}
         self._given = PunctuationSet(self.schema)
         self._tallies: dict[str, Lateness] = {}
+        self._counting: Counting | None = None
         self._periods = {p.attribute: p.period for p in self._all(Every)}
         check_declared(source)
 
@@ -89,7 +91,9 @@ class PromiseState:
         for name in partitions:
             if name not in self._partitions:
                 given = self._given if self._given.patterns else None
-                self._partitions[name] = PartitionState({}, dict(self._disorder), given, self._agreed())
+                self._partitions[name] = PartitionState(
+                    {}, dict(self._disorder), given, agreed(tuple(self._partitions.values()))
+                )
 
     def known(self, partition: str) -> Known:
         """What the check of the next split of a partition needs."""
@@ -110,6 +114,7 @@ class PromiseState:
             dict(p.tops),
             {**{a.attribute: self._slack(a) for a in self._all(Adaptive)}, **self._turned()},
             dict(p.seen),
+            self._counting,
         )
 
     def turn(self, slack: int) -> None:
@@ -128,7 +133,7 @@ class PromiseState:
     def absorb(self, reports: Iterable[Mapping[str, Any]]) -> tuple[Pattern, ...]:
         """Take in the reports of an epoch's splits; returns the punctuations that hold only since now."""
         self._slacks = {a: (now, now) for a, (_, now) in self._slacks.items()}
-        fresh: list[Pattern] = []
+        reports, fresh = list(reports), list[Pattern]()
         named: dict[tuple[str, ...], list[pa.Table]] = {}
         came: list[list[pa.Table]] = [[] for _ in self._over]
         tallies: dict[str, Lateness] = {}
@@ -154,9 +159,11 @@ class PromiseState:
             partition.seen.update({a: Seen(tuple(top)) for a, top in report["seen"].items()})
             for attribute, tally in report["tallies"].items():
                 tallies[attribute] = tallies.get(attribute, Lateness()) + Lateness.from_json(tally)
+        self._counting, counted = advanced(self._counting, reports, self.source)
         asserted = (
             *self._advance_disorder(),
             *self._advance_keys(),
+            *counted,
             *self._advance_in_band(fresh, named),
             *self._end_keys(came),
         )
@@ -281,14 +288,6 @@ class PromiseState:
                 asserted.append(frontier_pattern(self.schema, promise.past, limit))
         return asserted
 
-    def _agreed(self) -> dict[tuple[str, ...], Ledger]:
-        """The named values that every partition has promised away."""
-        parts = [p.values for p in self._partitions.values()]
-        found = dict(parts[0]) if parts else {}
-        for part in parts[1:]:
-            found = {n: ledger.common(part[n]) for n, ledger in found.items() if n in part}
-        return found
-
     def _advance_in_band(
         self, fresh: Sequence[Pattern], named: Mapping[tuple[str, ...], Sequence[pa.Table]]
     ) -> list[Pattern]:
@@ -327,7 +326,9 @@ class PromiseState:
         common: Iterable[Pattern] = fresh
         for part in parts:
             common = maximal(p.intersect(q) for p in common for q in part)
-        told = self._given.add(*(p for ledger in self._agreed().values() for p in ledger.patterns()))
+        told = self._given.add(
+            *(p for ledger in agreed(tuple(self._partitions.values())).values() for p in ledger.patterns())
+        )
         asserted = []
         for pattern in (*(p for part in parts for p in part), *common):
             if not told.covers(pattern) and all(part.covers(pattern) for part in parts):
@@ -376,6 +377,7 @@ class PromiseState:
             "tallies": {a: t.to_json() for a, t in self._tallies.items()},
             "forgotten": self.forgotten,
             "ended": self.ended,
+            "counting": self._counting.to_json() if self._counting is not None else None,
         }
 
     @classmethod
@@ -394,4 +396,5 @@ class PromiseState:
         state._tallies = {a: Lateness.from_json(t) for a, t in stored.get("tallies", {}).items()}
         state.forgotten = int(stored.get("forgotten", 0))
         state.ended = bool(stored["ended"])
+        state._counting = Counting.from_json(stored["counting"]) if stored.get("counting") else None
         return state

@@ -16,13 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.source.formats.fit import Mask
+from penstock.engine.source.promises.counting import read_count
 from penstock.engine.source.promises.points import ValuePoints, sort_points
 from penstock.errors import UserError, did_you_mean
 from penstock.kernels.ticks import Ticks
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.restriction import ANY, Restriction, at_least, at_most, equal, greater, less, one_of
 from penstock.pattern.schema import Attribute, Schema
-from penstock.plan.promise import InBand, Promise
+from penstock.plan.count import Count
+from penstock.plan.promise import Counted, InBand, Promise
 
 #: The column for punctuation, unless another is named.
 PUNCTUATION = InBand().column
@@ -43,6 +45,8 @@ class BandColumns:
     column: str
     companion: bool = False
     beside: tuple[Attribute, ...] = ()
+    #: Whether records say how many events there are.
+    counted: Counted | None = None
 
     @classmethod
     def of(cls, promises: Sequence[Promise], schema: Schema) -> BandColumns | None:
@@ -50,7 +54,8 @@ class BandColumns:
         if promise is None:
             return None
         named = [Attribute(a.name + end, a.type) for a in schema for end in _SUFFIXES if a.name + end not in schema]
-        return cls(promise.column, promise.companion, tuple(named) if promise.companion else ())
+        counted = next((p for p in promises if isinstance(p, Counted)), None)
+        return cls(promise.column, promise.companion, tuple(named) if promise.companion else (), counted)
 
 
 def marked(column: pa.ChunkedArray, band: BandColumns) -> Mask:
@@ -68,18 +73,25 @@ class Punctuations:
     patterns: tuple[Point, ...] = ()
     values: tuple[ValuePoints, ...] = ()
     failed: Mapping[int, str] = field(default_factory=dict)
+    counts: tuple[tuple[int, Count], ...] = ()
 
 
-def written(texts: Sequence[Any], at: Ticks, before: Ticks, schema: Schema) -> Punctuations:
+def written(
+    texts: Sequence[Any], at: Ticks, before: Ticks, schema: Schema, counted: Counted | None = None
+) -> Punctuations:
     """Punctuations from text. `at` are the positions of the records, `before` those of the events they stand before."""
     column = pa.array([str(t) for t in texts], pa.string())
     plain, left = _plain_values(column, schema)
     points: list[Point] = []
     failed: dict[int, str] = {}
+    counts: list[tuple[int, Count]] = []
     read: dict[str, Pattern] = {}
     for k in left.tolist():
         text, i = str(texts[k]), int(at[k])
         try:
+            if counted is not None and (said := _counting(text)) is not None:
+                counts.append((int(before[i]), read_count(said, counted, schema)))
+                continue
             pattern = read.get(text) or read_text(text, schema)
             points.append((int(before[i]), pattern))
             read[text] = pattern
@@ -92,7 +104,18 @@ def written(texts: Sequence[Any], at: Ticks, before: Ticks, schema: Schema) -> P
         if (other := found.get((name,))) is not None:
             places, named = np.concatenate([other.at, places]), pa.concat_tables([other.values, named])
         found[name,] = ValuePoints(schema, places, named)
-    return Punctuations(patterns, tuple(found.values()), failed)
+    return Punctuations(patterns, tuple(found.values()), failed, tuple(counts))
+
+
+def _counting(text: str) -> dict[str, Any] | None:
+    """The object of a record that counts; None if it says something else."""
+    if '"count"' not in text:
+        return None
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) and "count" in said else None
 
 
 def _plain_values(texts: pa.Array, schema: Schema) -> tuple[dict[str, tuple[Ticks, pa.Table]], Ticks]:

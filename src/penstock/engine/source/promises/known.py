@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.engine.source.promises.counting import Counting
 from penstock.engine.source.promises.disorder import Seen
 from penstock.engine.source.promises.keys import KeyState
 from penstock.engine.source.promises.ledger import Ledger
@@ -15,6 +16,7 @@ from penstock.plan.promise import (
     Adaptive,
     After,
     Ahead,
+    Counted,
     Disorder,
     InBand,
     Monitored,
@@ -38,7 +40,7 @@ class Known:
     `limits`: how far each partition is, None before its first event, per attribute that keys end by. `tops`: the
     greatest ticks, per attribute promised to be in order within some rows. `slacks`: the slack of this epoch,
     where it is not the declared one.
-    `seen`: what the measuring of disorder goes on from.
+    `seen`: what the measuring of disorder goes on from. `counting`: what has come of counted events, in the source.
     """
 
     highs: Mapping[str, int] = field(default_factory=dict)
@@ -51,6 +53,7 @@ class Known:
     tops: Mapping[str, Sequence[int]] = field(default_factory=dict)
     slacks: Mapping[str, int] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
+    counting: Counting | None = None
 
     def raised(self, attribute: str, high: int) -> Known:
         """The same with a greater maximum."""
@@ -68,6 +71,7 @@ class Known:
             "tops": {a: list(top) for a, top in self.tops.items()},
             "slacks": dict(self.slacks),
             "seen": {a: list(s.top) for a, s in self.seen.items()},
+            "counting": self.counting.to_json() if self.counting is not None else None,
         }
 
     @classmethod
@@ -84,6 +88,7 @@ class Known:
             dict(stored["tops"]),
             dict(stored["slacks"]),
             {a: Seen(tuple(top)) for a, top in stored["seen"].items()},
+            Counting.from_json(stored["counting"]) if stored.get("counting") else None,
         )
 
 
@@ -95,7 +100,7 @@ def chained(promises: Sequence[Promise], exact: bool) -> str:
     >>> chained([Disorder("ts", 5)], exact=True), chained([Disorder("ts", 5)], exact=False)
     ('no', 'partition')
     """
-    if any(isinstance(p, WhenAll | After | Once) for p in promises):
+    if any(isinstance(p, WhenAll | After | Once | Counted) for p in promises):
         return "source"
     disorders = sum(isinstance(p, Disorder) for p in promises)
     rising = disorders or any(isinstance(p, Ahead) for p in promises)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,3 +50,12 @@ class PartitionState:
             {a: list(top) for a, top in stored.get("tops", {}).items()},
             {a: Seen(tuple(top)) for a, top in stored.get("seen", {}).items()},
         )
+
+
+def agreed(partitions: Sequence[PartitionState]) -> dict[tuple[str, ...], Ledger]:
+    """The named values that every partition has promised away."""
+    parts = [p.values for p in partitions]
+    found = dict(parts[0]) if parts else {}
+    for part in parts[1:]:
+        found = {n: ledger.common(part[n]) for n, ledger in found.items() if n in part}
+    return found
