@@ -11,8 +11,10 @@ from penstock.plan.spec import Carried, Lineage, Retraction, Surroundings, Trait
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
+    from penstock.plan.consistency import Consistency
+    from penstock.plan.operator import Operator
     from penstock.reference.running import Running
 
 
@@ -36,6 +38,19 @@ class LookupSpec(AtOnceSpec[TableJoin]):
 
     def reads(self, operator: TableJoin, port: int, wanted: frozenset[str]) -> Collection[str]:
         return operator.reads
+
+    # --- speculation
+    def revised(self, operator: TableJoin, inputs: Sequence[Operator], consistency: Consistency) -> Operator:
+        """The weight of an event is that of each row it becomes."""
+        from dataclasses import replace
+
+        from penstock.operators.join.operator import Taken
+        from penstock.plan.weight import WEIGHT, passing_weights
+
+        made = passing_weights(operator, inputs)
+        if made.schema == operator.schema:
+            return made
+        return replace(made, columns=(*operator.columns, Taken(WEIGHT, ((0, WEIGHT),))))
 
     # --- punctuation
     behaviour = passing_carried
