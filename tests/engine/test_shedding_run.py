@@ -328,3 +328,52 @@ def test_events_of_single_results_go_by_chance() -> None:
     other, _ = fresh(query, "shed", shedding=ps.Shedding.to("70%", seed=6))
     assert other != found
     assert run.progress is not None and run.progress.total_shed["source:traffic by chance"] > 100
+
+
+@pytest.mark.parametrize("query", [tumbling, sliding])
+def test_what_is_worth_least_goes_first_and_the_rest_is_exact(query: Any) -> None:
+    write("traffic", straight(3000))
+    worth = ps.QoS(value={"k": [(0, 0.1), (1, 0.2), (2, 0.9), (3, 1), (4, 1)]})
+    free, _ = fresh(query(traffic()), "free")
+    found, run = fresh(query(traffic()), "shed", shedding=ps.Shedding.to("50%"), qos=worth)
+    missing = free - found
+    assert not found - free and missing
+    assert {row[1] for row in missing} <= {0, 1}
+    # From the first window that was open when it was known how often values occur, all of them are missing.
+    first = min(row[0] for row in missing)
+    assert all(row not in found for row in free if row[0] > first + 20 and row[1] == 0)
+    assert run.progress is not None
+    assert sum(n for what, n in run.progress.total_shed.items() if what.startswith("source:traffic")) > 300
+
+
+@settings(max_examples=10)
+@given(data=st.data())
+def test_values_that_are_wanted_again_come_back_whole(data: st.DataObject) -> None:
+    query = data.draw(st.sampled_from([tumbling, sliding]))
+    worth = ps.QoS(value={"k": [((0, 1), 0.1), ((2, 3), 0.5), (4, 1)]})
+    times = st.tuples(st.integers(0, 40), st.integers(-6, 6), st.integers(0, 4))
+    parts = data.draw(st.lists(st.lists(times, min_size=5, max_size=40), min_size=3, max_size=7))
+    policies = [data.draw(st.sampled_from(["off", "30%", "70%"])) for _ in parts]
+    write("traffic", [[(max(0, 20 * n + t + late), k) for t, late, k in part] for n, part in enumerate(parts)])
+    for name in ("free", "shed", "aside"):
+        shutil.rmtree(FOLDER / name, ignore_errors=True)
+    (FOLDER / "aside").mkdir()
+    held = sorted((FOLDER / "traffic").iterdir())
+    for file in held:
+        file.rename(FOLDER / "aside" / file.name)
+    for file, policy in zip(held, policies, strict=True):
+        shutil.copy(FOLDER / "aside" / file.name, file)
+        start(query(traffic()), "free", "once")
+        start(query(traffic()), "shed", "once", shedding=ps.Shedding.parse(policy), qos=worth)
+    assert not results("shed") - results("free")
+    assert {row[1] for row in results("free") - results("shed")} <= {0, 1, 2, 3}
+
+
+def test_rows_of_single_events_go_by_value_too() -> None:
+    write("traffic", straight())
+    query = traffic().where("ts >= 0")
+    worth = ps.QoS(value={"k": [(0, 0.1), (1, 0.2)]})
+    free, _ = fresh(query, "free")
+    found, _ = fresh(query, "shed", shedding=ps.Shedding.to("50%"), qos=worth)
+    missing = free - found
+    assert not found - free and {row[1] for row in missing} == {0, 1}

@@ -63,7 +63,7 @@ def test_statistics_do_not_grow_with_the_run_and_come_back_as_they_were() -> Non
 
 def test_what_an_epoch_costs_anyway_is_told_from_what_its_rows_cost() -> None:
     found = RunStatistics()
-    for rows in (0, 0, 0, 1000, 5000, 2000, 10_000):
+    for rows in (0, 0, 0, 1000, 5000, 2000, 10_000, 500):
         cpu = {"source:cars": 0.003 + rows * 2e-6}
         found = found.after(EpochFigures({"source:cars": rows}, {"source:cars": rows}, cpu, 0.08 + cpu["source:cars"]))
     assert abs(found.cost("source:cars") - 2e-6) < 1e-8

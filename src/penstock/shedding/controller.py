@@ -121,6 +121,10 @@ class Controller:
                 self._roads = RoadMap.build(network, arriving, self.terms, step=step, drop_cost=DROP_COST, off=self.off)
         return self._roads
 
+    def forget(self) -> None:
+        """Terms have changed: the table is made anew."""
+        self._roads = None
+
     @property
     def table(self) -> RoadMap | None:
         """The table of plans, once there is one."""
@@ -137,7 +141,7 @@ class Controller:
         """What the machine can take: its cores as far as epochs use them, less what epochs cost anyway."""
         whole = measured.fits.get(WHOLE)
         # Seconds per second of CPU time on one core: more than one if tasks wait for each other.
-        drag = max(1.0, whole.costs.get("cpu", 1.0)) if whole is not None else 1.0
+        drag = min(4.0, max(1.0, whole.costs.get("cpu", 1.0))) if whole is not None and measured.fixed else 1.0
         period = max(measured.every, measured.seconds, 1e-3)
         return Capacity(cores / drag, policy.headroom, measured.fixed * cores / drag, 1 / period)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from penstock.shedding.by_value import ValueDrops
 from penstock.shedding.outlook import Outlook, Settled
 
 
@@ -56,6 +57,8 @@ class ShedState:
     newest: Mapping[str, int] = field(default_factory=dict)
     random: Mapping[str, float] = field(default_factory=dict)
     road: Mapping[str, Any] = field(default_factory=dict)
+    #: By output, what is given up by value.
+    values: Mapping[str, ValueDrops] = field(default_factory=dict)
     #: Outputs that are switched off whole.
     off: tuple[str, ...] = ()
 
@@ -77,6 +80,7 @@ class ShedState:
             "random": dict(self.random),
             "road": dict(self.road),
             "off": list(self.off),
+            "values": {name: v.to_json() for name, v in self.values.items()},
         }
 
     @classmethod
@@ -84,5 +88,6 @@ class ShedState:
         body = dict(stored)
         body["outlooks"] = {name: Outlook.from_json(o) for name, o in body["outlooks"].items()}
         body["off"] = tuple(body["off"])
+        body["values"] = {name: ValueDrops.from_json(v) for name, v in body["values"].items()}
         body["tallies"] = {name: WindowTally(**t) for name, t in body["tallies"].items()}
         return cls(**body)

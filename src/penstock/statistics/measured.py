@@ -13,6 +13,8 @@ from penstock.statistics.fit import CostFit
 DECAY = 0.9
 #: So many epochs at first are no measure of those behind them.
 WARMING = 2
+#: From fewer epochs than this a fixed cost cannot be told from one per row.
+ENOUGH = 4
 #: The name under which the cost of an epoch as a whole is fitted.
 WHOLE = "the epoch"
 
@@ -52,7 +54,7 @@ class RunStatistics:
     """What is known of a run after so many epochs.
 
     >>> found = RunStatistics()
-    >>> for rows in (100, 300, 200, 400, 250):
+    >>> for rows in (100, 300, 200, 400, 250, 300, 200):
     ...     cpu = {"source:cars": 0.01 + rows / 10_000}
     ...     figures = EpochFigures({"source:cars": rows}, {"source:cars": rows}, cpu, seconds=0.1 + rows / 10_000)
     ...     found = found.after(figures)
@@ -129,9 +131,9 @@ class RunStatistics:
 
     @property
     def fixed(self) -> float:
-        """Seconds that an epoch takes whatever it reads."""
+        """Seconds that an epoch takes whatever it reads; 0 as long as too few epochs tell."""
         found = self.fits.get(WHOLE)
-        return 0.0 if found is None else found.costs[""]
+        return 0.0 if found is None or found.epochs < ENOUGH else found.costs[""]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -12,6 +12,7 @@ from penstock.checkpoint.runs import apply, run_names
 from penstock.checkpoint.use import used
 from penstock.engine.epoch.begun import Begun
 from penstock.engine.epoch.measuring import measured
+from penstock.engine.epoch.shed_account import account_of, told
 from penstock.engine.source.inbox import InboxReader
 from penstock.engine.source.letter import UNREADABLE
 from penstock.engine.source.split import Split
@@ -49,6 +50,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         snapshot = epoch
     saved = added(driver.feedback.logged(r.saved) for r in reports)
     driver.statistics = measured(driver, begun, reports)
+    driver.shedder.counted(begun, reports)
     manifest = Manifest(
         epoch=epoch,
         units=units,
@@ -70,7 +72,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
         measured=driver.statistics.to_json(),
     )
     driver.backstage.clear()
-    write_account(driver.checkpoint.storage, epoch, driver.shedder.account(begun))
+    write_account(driver.checkpoint.storage, epoch, account_of(driver.shedder, begun))
     driver.checkpoint.write_commit(manifest)
     before, driver.manifest = driver.manifest, manifest
     publish(driver, manifest)
@@ -103,7 +105,7 @@ def commit(driver: Driver, begun: Begun, reports: Sequence[TaskReport], scanned:
                 final_up_to={name: final.up_to for name, final in driver.final.items()},
                 path="job" if begun.residents is None else "resident",
                 measured=driver.statistics,
-                shedding=driver.shedder.told(begun),
+                shedding=told(driver.shedder, begun),
             )
         )
 

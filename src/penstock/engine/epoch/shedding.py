@@ -7,9 +7,12 @@ each can translate it. It is told apart from what consumers say, and counted by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from penstock.engine.source.formats.footer import measured_attribute
 from penstock.engine.tasks.dropping import Dropping
@@ -18,20 +21,23 @@ from penstock.feedback.guards import Guards
 from penstock.kernels.ticks import from_tick
 from penstock.pattern.feedback import VALUES, Feedback, Intent
 from penstock.pattern.pattern import Pattern
-from penstock.pattern.restriction import one_of
+from penstock.pattern.restriction import Restriction, one_of
 from penstock.plan.plan import Plan
 from penstock.plan.weight import is_weighted
+from penstock.shedding.by_value import ValueDrops, pieces, restrictions
 from penstock.shedding.controller import Controller, RoadStanding
 from penstock.shedding.fates import Fates
 from penstock.shedding.graph import CLOSE
 from penstock.shedding.outgoing import Outgoing, outgoing
-from penstock.shedding.outlook import Outlook, Settled, Spans, numbers, size
+from penstock.shedding.outlook import Outlook, Settled, numbers, size
 from penstock.shedding.policy import Shedding
 from penstock.shedding.qos import QoS
 from penstock.shedding.road_map import RoadMap
 from penstock.shedding.shed_state import ShedState, WindowTally
 from penstock.shedding.sheddable import Sheddable
 from penstock.shedding.terms import Terms
+from penstock.shedding.value import ValueGraph
+from penstock.shedding.worthless import loss_graph
 from penstock.statistics.measured import RunStatistics
 
 if TYPE_CHECKING:
@@ -60,13 +66,22 @@ class Shedder:
     def __init__(self, plan: Plan, wish: SheddingWish | None, warnings: list[str], cores: int = 1) -> None:
         self.plan, self.wish, self.warnings, self.cores = plan, wish, warnings, cores
         self.outputs: tuple[Outgoing, ...] = () if wish is None else outgoing(plan, wish.sheddable)
+        #: What results are worth by value, where they are given up by that: a gap asks for whole windows instead.
+        self.valued: dict[str, ValueGraph] = {
+            o.name: graph
+            for o in self.outputs
+            if (graph := self._qos(o).value) is not None and self._qos(o).gap is None and self._by_value(o)
+        }
+        self._priced: set[str] = set()
         #: On what terms outputs give something up; those of which nothing can go are not among them.
-        self.terms = {o.name: Terms.of(self._qos(o)) for o in self.outputs if o.label or o.chance}
+        self.terms = {
+            o.name: Terms.of(self._qos(o)) for o in self.outputs if o.label or o.chance or o.name in self.valued
+        }
         self.controller = Controller(plan, self.terms, tuple(n for n, t in self.terms.items() if t.least))
         self.state = ShedState()
         #: What was settled when the last epoch had been read.
         self.settled: dict[str, Settled] = {}
-        self._patterns: dict[int, tuple[dict[str, Spans], Places]] = {}
+        self._patterns: dict[int, tuple[dict[str, Any], Places]] = {}
         self._gone_through: dict[str, int] = {}
         self._told: set[str] = set()
         self._shown: RoadMap | None = None
@@ -100,8 +115,24 @@ class Shedder:
         self._say(off)
         before = replace(self.state, policy=policy.text, seed=policy.seed, delivered=shares, off=off, road=road)
         outlooks = {o.name: self._outlook(before, o, shares[o.name], final, oldest) for o in self.outputs if o.label}
-        self.state = replace(before, outlooks=outlooks, random=self._random(shares))
+        values = {name: self._planned_values(before, name, shares[name], final) for name in self.valued}
+        self.state = replace(before, outlooks=outlooks, values=values, random=self._random(shares))
         return self.state
+
+    def _planned_values(self, state: ShedState, name: str, share: float, final: Mapping[str, FinalUpTo]) -> ValueDrops:
+        """What is given up by value of one output; once it is known how often values occur, that decides what costs."""
+        output, graph = next(o for o in self.outputs if o.name == name), self.valued[name]
+        drops, schema = state.values.get(name, ValueDrops()), self.plan[output.exit.root].operator.schema
+        seen = drops.histogram(graph)
+        if seen is not None and name not in self._priced:
+            self._priced.add(name)
+            self.terms[name] = Terms.of(self._qos(output), loss_graph(graph, seen))
+            self.controller.forget()
+        known = final.get(output.exit.sink)
+        if output.window is not None and known is not None and output.label in known.bounds:
+            drops = drops.final(output.number(known.bounds[output.label] - 1) + 1 - output.overlap)
+        whole = pa.types.is_integer(schema.type_of(graph.attribute))
+        return drops.planned(graph, 1 - share, whole_numbers=whole)
 
     def _shares(
         self, policy: Shedding, measured: RunStatistics
@@ -132,6 +163,10 @@ class Shedder:
             )
         for name in sorted(set(self.state.off) - set(off)):
             self.warnings.append(f"{name} is switched on again")
+
+    def _by_value(self, output: Outgoing) -> bool:
+        assert self.wish is not None
+        return self.wish.sheddable[output.name]["semantic"].possible and bool(output.label or output.chance)
 
     def _qos(self, output: Outgoing) -> QoS:
         found = getattr(self.plan[output.exit.sink].operator, "qos", None) if output.exit.sink else None
@@ -166,6 +201,8 @@ class Shedder:
         ahead = min(max(AHEAD[0], FORESIGHT * self._gone_through.get(output.name, AHEAD[1])), AHEAD[1])
         # As little as the gap allows is to drop all, as far as it allows that: no coin need be tossed.
         drop = 1.0 if share <= 1 - self._qos(output).most + CLOSE else 1 - share
+        if output.name in self.valued and output.name not in state.off:
+            drop = 0.0  # By value, not by window.
         return before.planned(self.fates(state, output), drop, first or 0, ahead)
 
     def _first(self, output: Outgoing, bound: int | None, oldest: Mapping[str, int]) -> int | None:
@@ -181,7 +218,7 @@ class Shedder:
         found: dict[str, float] = {}
         for source in self.plan.sources:
             reached = [o for o in self.outputs if _reaches(self.plan, source.id, o.exit.root)]
-            if reached and all(source.id in o.chance and not o.label for o in reached):
+            if reached and all(source.id in o.chance and not o.label and o.name not in self.valued for o in reached):
                 kept = max(shares[o.name] for o in reached)
                 if kept < 1:
                     found[source.id] = round(1 - kept, 12)
@@ -195,29 +232,54 @@ class Shedder:
 
     def patterns(self, epoch: int, state: ShedState) -> Places:
         """By place what nobody need look at in an epoch, found in the way of feedback."""
-        told = {name: o.unwanted for name, o in state.outlooks.items()}
+        told = {name: (o.unwanted, o.next, o.until, state.values.get(name)) for name, o in state.outlooks.items()}
+        told |= {name: ((), None, 0, v) for name, v in state.values.items() if name not in told}
         known, found = self._patterns.get(epoch, ({}, {}))
         if known != told:
             guards = Guards(self.plan)
             guards.begin(epoch)
             for output in self.outputs:
-                if (unwanted := told.get(output.name)) and (window := output.window) is not None:
-                    schema = self.plan[output.exit.root].operator.schema
-                    t = schema.type_of(output.label)
-                    labels = one_of(from_tick(window.start(n), t) for n in numbers(unwanted))
-                    dropped = Feedback(Intent.ASSUMED, Pattern.by_name(schema, {output.label: labels}))
+                for pattern in self._unwanted(output, state):
+                    dropped = Feedback(Intent.ASSUMED, pattern)
                     guards.tell(output.exit.root, dropped, edge=output.exit.edge, by="shed")
             self._patterns = {e: p for e, p in self._patterns.items() if e >= epoch - 2}
             found = guards.patterns
             self._patterns[epoch] = told, found
         return found
 
+    def _unwanted(self, output: Outgoing, state: ShedState) -> Iterator[Pattern]:
+        """What of an output nobody need look at."""
+        schema = self.plan[output.exit.root].operator.schema
+        outlook, window, values = state.outlooks.get(output.name), output.window, state.values.get(output.name)
+        if outlook is not None and window is not None and outlook.unwanted:
+            t = schema.type_of(output.label)
+            labels = one_of(from_tick(window.start(n), t) for n in numbers(outlook.unwanted))
+            yield Pattern.by_name(schema, {output.label: labels})
+        if values is None:
+            return
+        attribute = self.valued[output.name].attribute
+        if window is None:
+            yield from (Pattern.by_name(schema, {attribute: r}) for r in restrictions(values.ahead, schema, attribute))
+        elif outlook is not None and outlook.next is not None:
+            yield from values.patterns(schema, attribute, output.label, window, outlook.next, outlook.until)
+
     def dropping(self, plan: EpochPlan) -> Dropping | None:
         """What the tasks of an epoch are told."""
         if not self.active:
             return None
         state = ShedState.from_json(plan.shed) if plan.shed else ShedState()
-        return Dropping(self.patterns(plan.epoch, state), self.clocks, state.random, state.seed)
+        return Dropping(self.patterns(plan.epoch, state), self.clocks, state.random, state.seed, self._counted)
+
+    @cached_property
+    def _counted(self) -> dict[str, tuple[str, tuple[Restriction, ...]]]:
+        """By sink, what tasks count the results by."""
+        found = {}
+        for output in self.outputs:
+            if (graph := self.valued.get(output.name)) is not None:
+                schema = self.plan[output.exit.root].operator.schema
+                spans = tuple((s.low, s.high, True) for s in pieces(graph))
+                found[output.name] = graph.attribute, tuple(restrictions(spans, schema, graph.attribute))
+        return found
 
     # --- after its events were read -----------------------------------------------------------------------------
 
@@ -232,7 +294,7 @@ class Shedder:
         blind = self._unread(begun, newest)
         self.state = self.state.seen(newest)
         settled: dict[str, Settled] = {}
-        outlooks, tallies = dict(self.state.outlooks), dict(self.state.tallies)
+        outlooks, tallies, values = dict(self.state.outlooks), dict(self.state.tallies), dict(self.state.values)
         for output in self.outputs:
             if output.name not in outlooks:
                 continue
@@ -247,61 +309,24 @@ class Shedder:
             done, outlooks[output.name] = outlook.passed(fates, last)
             if done is not None:
                 settled[output.name] = done
+                if output.name in values:
+                    values[output.name] = values[output.name].passed(done)
                 tallies[output.name] = tallies.get(output.name, WindowTally()).with_settled(done)
                 self._gone_through[output.name] = max(done.windows, self._gone_through.get(output.name, 0) // 2)
         begun.settled = self.settled = settled
-        self.state = replace(self.state, outlooks=outlooks, tallies=tallies)
+        self.state = replace(self.state, outlooks=outlooks, tallies=tallies, values=values)
         begun.shed_state = self.state.to_json()
 
-    def told(self, begun: Begun) -> dict[str, Any]:
-        """For people and machines: where shedding stood in an epoch."""
-        if not self.active or not begun.shed_state:
-            return {}
-        state = ShedState.from_json(begun.shed_state)
-        outputs = {}
-        for output in self.outputs:
-            tally = state.tallies.get(output.name, WindowTally())
-            outputs[output.name] = {
-                "share": state.delivered.get(output.name, 1.0),
-                "windows": tally.windows,
-                "dropped": tally.dropped,
-                "longest_gap": tally.gap,
-            }
-        told: dict[str, Any] = {"at": state.policy, "outputs": outputs}
-        if state.road:
-            road = RoadStanding.from_json(state.road)
-            told |= {
-                "load": road.load,
-                "capacity": road.capacity,
-                "cursor": road.cursor,
-                "rows": road.rows,
-                "utility": 1 - road.lost / road.full if road.full else 1.0,
-                "why": road.pressure.why,
-            }
-        return told
-
-    def account(self, begun: Begun) -> list[dict[str, Any]]:
-        """What became of the windows of each output that have passed in an epoch."""
-        lines = []
-        for output in self.outputs:
-            done, window = begun.settled.get(output.name), output.window
-            if done is None or window is None:
-                continue
-            t = self.plan[output.exit.root].operator.schema.type_of(output.label)
-            delivered = 100 * (1 - done.lost / done.windows)
-            lines.append(
-                {
-                    "epoch": begun.plan.epoch,
-                    "sink": output.name,
-                    "windows": done.windows,
-                    "dropped": done.lost,
-                    "delivered": delivered,
-                    "longest_gap": begun.shed_state["tallies"][output.name]["gap"],
-                    "utility": self.terms[output.name].graph.at(delivered),
-                    "dropped_windows": [str(from_tick(window.start(n), t)) for n in numbers(done.dropped)],
-                }
-            )
-        return lines
+    def counted(self, begun: Begun, reports: Sequence[TaskReport]) -> None:
+        """Take note of how often values have occurred among the results of an epoch."""
+        values = dict(self.state.values)
+        for name in self.valued:
+            counts = [r.account.values[name] for r in reports if name in r.account.values]
+            if counts:
+                values[name] = values.get(name, ValueDrops()).counted([sum(n) for n in zip(*counts, strict=True)])
+        if values != self.state.values:
+            self.state = replace(self.state, values=values)
+            begun.shed_state = {**begun.shed_state, "values": {n: v.to_json() for n, v in values.items()}}
 
     def _unread(self, begun: Begun, newest: dict[str, int]) -> set[str]:
         """Add what is known of the parts of files that were passed over; the sources of which it is not known."""

@@ -6,7 +6,7 @@ Costs a look at the process's clock for each statement, not for each row.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -27,6 +27,8 @@ class Account:
     shed: dict[str, int] = field(default_factory=dict)
     #: By source and attribute, where somebody asks for it, the newest tick that was read.
     newest: dict[str, int] = field(default_factory=dict)
+    #: By sink, where somebody asks for it, results by what they are worth.
+    values: dict[str, list[int]] = field(default_factory=dict)
 
     #: Of all threads of the process, as DuckDB and Arrow may have some; a task has a process of its own.
     now = staticmethod(time.process_time)
@@ -45,11 +47,18 @@ class Account:
         for name, seconds in other.cpu.items():
             self.cpu[name] = self.cpu.get(name, 0.0) + seconds
         self.saw(other.newest)
+        for sink, counts in other.values.items():
+            self.valued(sink, counts)
 
     def saw(self, newest: Mapping[str, int]) -> None:
         """Events so new were read."""
         for name, tick in newest.items():
             self.newest[name] = max(tick, self.newest.get(name, tick))
+
+    def valued(self, sink: str, counts: Sequence[int]) -> None:
+        """So many results of each piece of what they are worth."""
+        before = self.values.get(sink, [0] * len(counts))
+        self.values[sink] = [a + b for a, b in zip(before, counts, strict=True)]
 
     def sheds(self, what: str, rows: int) -> None:
         """So many rows were given up."""

@@ -16,6 +16,7 @@ from penstock.engine.source.split import Split
 from penstock.kernels.hash import mix
 from penstock.kernels.ticks import to_tick
 from penstock.pattern.pattern import Pattern
+from penstock.pattern.restriction import Restriction
 from penstock.plan.place import Place
 
 
@@ -31,6 +32,14 @@ class Dropping:
     clocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     chances: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
+    #: By sink, the attribute of its results that is worth something, and the values of which rows are to be counted.
+    valued: Mapping[str, tuple[str, tuple[Restriction, ...]]] = field(default_factory=dict)
+
+    def values(self, sink: str, results: pa.Table) -> list[int]:
+        """Rows by what they are worth, and last the others."""
+        attribute, spans = self.valued[sink]
+        found = [int(r.mask(results[attribute]).true_count) for r in spans]
+        return [*found, max(0, results.num_rows - sum(found))]
 
     def newest(self, source: str, events: pa.Table) -> dict[str, int]:
         """The newest tick of each of the source's clocks."""

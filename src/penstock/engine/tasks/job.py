@@ -59,5 +59,4 @@ class Job:
                 _pipelines.clear()
             found = _pipelines[self.digest] = pickle.loads(self.blob)
         # Epochs may overlap in one process and have different tables.
-        shed = self.dropping.places if self.dropping is not None else {}
-        return found.in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.told, shed)
+        return found.in_epoch(load_all(self.checkpoint, self.tables), self.guards, self.told, self.dropping)

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from penstock.engine.source.pruning.guard import apply_guard
 from penstock.engine.tasks.account import Account
+from penstock.engine.tasks.dropping import Dropping
 from penstock.engine.tasks.origin import Origin, with_origin
 from penstock.engine.tasks.watch import FILE, Watch
 from penstock.errors import FailingError
@@ -98,8 +99,8 @@ class Pipeline:
         self.tables: dict[str, pa.Table] = {}
         #: What nobody wants in an epoch, by place in the plan (see `feedback.guards`).
         self.guards: Mapping[Place, tuple[Pattern, ...]] = {}
-        #: What is shed, by place too.
-        self.shed: Mapping[Place, tuple[Pattern, ...]] = {}
+        #: What is shed; None where nothing ever is.
+        self.dropping: Dropping | None = None
         #: What operators are told in an epoch.
         self.told: Mapping[str, Word] = {}
         self.keepers: dict[str, Keeper] = {}
@@ -126,15 +127,15 @@ class Pipeline:
         tables: Mapping[str, pa.Table],
         guards: Mapping[Place, tuple[Pattern, ...]] | None = None,
         told: Mapping[str, Word] | None = None,
-        shed: Mapping[Place, tuple[Pattern, ...]] | None = None,
+        dropping: Dropping | None = None,
     ) -> Pipeline:
         """The same pipeline with the prepared tables of an epoch, by the tables' names, its guards and what it sheds,
         by place, and what operators are told."""
-        if not tables and not guards and not told and not shed:
+        if not tables and not guards and not told and dropping is None:
             return self
         other = copy.copy(self)
         other.tables = {registered(name): table for name, table in tables.items()}
-        other.guards, other.told, other.shed = guards or {}, told or {}, shed or {}
+        other.guards, other.told, other.dropping = guards or {}, told or {}, dropping
         return other
 
     def keepers_at(self, level: int) -> list[Keeper]:
@@ -228,6 +229,8 @@ class Pipeline:
             began = out.account.now()
             results = conform(rows.table(), step.schema)
             out.account.took(Place.at(node.id, port), rows.base.num_rows, results.num_rows, began)
+            if self.dropping is not None and node.id in self.dropping.valued:
+                out.account.valued(node.id, self.dropping.values(node.id, results))
             out.rest(node.id, results)
         else:
             raise AssertionError(f"{node.id} has an input and {step}")
@@ -281,6 +284,11 @@ class Pipeline:
         out.account.sheds(f"{place} dropped", dropped)
         return kept
 
+    @property
+    def shed(self) -> Mapping[Place, tuple[Pattern, ...]]:
+        """What is given up, by place."""
+        return {} if self.dropping is None else self.dropping.places
+
     def _is_guarded(self, place: Place) -> bool:
         return place in self.guards or place in self.shed
 
@@ -297,7 +305,7 @@ class Pipeline:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state.pop("blob", None)
-        state["tables"], state["guards"], state["told"], state["shed"] = {}, {}, {}, {}
+        state["tables"], state["guards"], state["told"], state["dropping"] = {}, {}, {}, None
         # Behaviours are asked for in tasks too, where nobody may have imported the packages of such operators.
         state["from_outside"] = from_outside(n.operator for n in self.plan.nodes)
         return state
