@@ -24,6 +24,8 @@ from penstock.statistics.measured import WHOLE, RunStatistics
 DRIFT = 0.25
 #: CPU seconds that a drop takes for a row that it looks at.
 DROP_COST = 2e-8
+#: As much of the capacity at most is planned for working off what has piled up.
+MELTING = 0.5
 #: What must be spare before something is given back, as a share of capacity: or it would be taken again at once.
 SLACK = 0.1
 
@@ -91,9 +93,11 @@ class Controller:
         else:
             room = self._capacity(policy, measured, cores)
             demand = Demand(network, arriving, self._waiting(measured))
-            load, capacity = demand.load + demand.melting, room.free
-            pressure = self._pressure(before.pressure, measured, roads, cursor, demand, room)
-            excess = demand.excess(room)
+            # However much has piled up: if all of it were to go at once, nothing would be left for what comes.
+            melting = min(demand.melting, MELTING * room.free)
+            load, capacity = demand.load + melting, room.free
+            pressure = self._pressure(before.pressure, measured, roads, cursor, load - capacity, room, arriving)
+            excess = load - capacity
             if pressure.advice is Advice.SHED:
                 # If the costs as they are known say that it should fit, they are wrong: a step further.
                 cursor = min(max(roads.first(excess, arriving), cursor + 1), len(roads.rows) - 1)
@@ -151,13 +155,14 @@ class Controller:
         measured: RunStatistics,
         roads: RoadMap,
         cursor: int,
-        demand: Demand,
+        excess: float,
         room: Capacity,
+        arriving: Mapping[str, float],
     ) -> Pressure:
         if not measured.epochs or not measured.every:
             return before  # A run that ends takes the time that it takes.
         late = min(1.0, measured.seconds / measured.every)
-        less = roads.rows[max(0, cursor - 1)].saves(demand.arriving)
-        load = (demand.load + demand.melting - less) / room.free if room.free else 1.0
+        less = roads.rows[max(0, cursor - 1)].saves(arriving)
+        load = (room.free + excess - less) / room.free if room.free else 1.0
         sample = LoadSample(max(measured.busy, late), self._waiting(measured), {}, load)
         return OverloadMonitor().after(before, sample)
