@@ -48,6 +48,18 @@ def test_a_pause_in_growth_starts_the_count_anew() -> None:
     assert [p.overloaded for p in found] == [False] * 6 + [True]
 
 
+def test_who_is_overloaded_need_not_be_patient_again() -> None:
+    rows = [0, 10, 20, 30, 30, 40]
+    found = told(OverloadMonitor(patience=3), [LoadSample(1.0, {"in": n}) for n in rows])
+    assert [p.advice for p in found[3:]] == [Advice.SHED, Advice.HOLD, Advice.SHED]
+
+
+def test_a_little_more_is_noise() -> None:
+    samples = [LoadSample(1.0, {"in": 1000 * 1.01**k}) for k in range(8)]
+    assert not any(p.overloaded for p in told(OverloadMonitor(patience=2, noise=0.02), samples))
+    assert told(OverloadMonitor(patience=2, noise=0.005), samples)[-1].overloaded
+
+
 def test_one_side_of_a_join_waits_for_the_other() -> None:
     monitor = OverloadMonitor(patience=2, joined=[frozenset({"a", "b"})])
     one = told(monitor, [LoadSample(1.0, {"a": 100.0 * k, "b": 7}) for k in range(6)])

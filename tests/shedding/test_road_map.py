@@ -198,15 +198,14 @@ def walk_back(roads: RoadMap) -> None:
     assert not standing
 
 
-def test_the_cursor_goes_both_ways() -> None:
+def test_the_first_row_that_saves_enough() -> None:
     roads = RoadMap.build(SPLIT, {"A": 10, "F": 10}, {"B": Terms(), "D": Terms(), "f": Terms()}, step=0.1)
-    rates = {"A": 10.0, "F": 10.0}
-    down = roads.moved(0, 40, rates)
-    assert roads.rows[down - 1].saves(rates) < 40 <= roads.rows[down].saves(rates)
-    assert roads.moved(down, 40, rates, slack=5) == down  # enough, but not by so much that a step could be given back
-    assert roads.moved(down, 20, rates, slack=5) < down
-    assert roads.moved(down, -100, rates, slack=5) == 0
-    assert roads.moved(0, 1e9, rates) == len(roads.rows) - 1
+    for rates in ({"A": 10.0, "F": 10.0}, {"A": 1.0, "F": 30.0}, {"A": 5.0}):
+        most = roads.rows[-1].saves(rates)
+        for excess in (0.1 * most, 0.5 * most, most):
+            row = roads.first(excess, rates)
+            assert roads.rows[row - 1].saves(rates) < excess <= roads.rows[row].saves(rates) + 1e-6
+        assert roads.first(-5, rates) == 0 and roads.first(2 * most, rates) == len(roads.rows) - 1
 
 
 def test_what_cannot_keep_its_gap_is_switched_off_whole_the_costliest_first() -> None:

@@ -54,6 +54,20 @@ def test_single_values_go_whole_or_not_at_all() -> None:
     assert loss_graph(graph, flights).points[-1] == (0, 0)
 
 
+def test_what_an_input_does_not_have_is_lost_with_nothing() -> None:
+    graph = ValueGraph.of({"x": [((0, 9), 0.5), ((10, 19), 1)]})
+    joined = Histogram.of({(0, 9): 1, (10, 19): 1})
+    assert input_loss_graph(graph, joined, Histogram.of({(10, 19): 5})).points == ((100, 1), (0, 0))
+    mine = input_loss_graph(graph, joined, Histogram.of({(10, 19): 1, (30, 39): 1})).rounded(3)
+    assert mine.points == ((100, 1), (50, 0), (0, 0))
+
+
+def test_nothing_goes_that_was_not_asked_for_seen_or_not() -> None:
+    unseen = Histogram.of({(51, 100): 5})
+    assert not removal(TABLE_3_3, unseen, 0, whole_numbers=True).restrictions
+    assert removal(TABLE_3_3, unseen, 0.5, whole_numbers=True).spans == (Span(0, 50),)
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[ValueGraph, Histogram]:
     n = draw(st.integers(1, 6))

@@ -80,12 +80,6 @@ class RoadMap:
         """The first row that saves so many CPU seconds per second; the last one, if none does."""
         return next((i for i, row in enumerate(self.rows) if row.saves(arriving) >= excess - CLOSE), len(self.rows) - 1)
 
-    def moved(self, cursor: int, excess: float, arriving: Mapping[str, float], slack: float = 0.0) -> int:
-        """Where the cursor goes: down at once when more must be saved; up only to where `slack` more is saved."""
-        if self.rows[cursor].saves(arriving) < excess - CLOSE:
-            return max(cursor, self.first(excess, arriving))
-        return min(cursor, self.first(excess + slack, arriving))
-
     def changes(self, cursor: int, to: int) -> dict[Place, float]:
         """The drops to set on the way from one row to another; 0 takes one away.
 
