@@ -39,7 +39,9 @@ def measured(suite: str, given: argparse.Namespace) -> dict[str, Any]:
         return {**{name: part(given.quick) for name, part in parts.items()}, "quakes": dial.quakes()}
     if suite == "flights":
         return flights.run(given.quick)
-    return windows.run(given.quick, given.rounds, pathway, given.before, given.works, given.budget)
+    those = [t for t in given.contestants.split(";") if t]
+    asked = given.works, given.budget, given.patience, those
+    return windows.run(given.quick, given.rounds, pathway, given.before, *asked)
 
 
 def main() -> None:
@@ -50,6 +52,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--works", default="", help="of windows: those with this in their name")
     parser.add_argument("--budget", type=float, default=600, help="of windows: seconds after which no round begins")
+    parser.add_argument("--patience", type=float, default=windows.PATIENCE, help="of windows: seconds for a contestant")
+    parser.add_argument("--contestants", default="", help="of windows: those with one of these in their name, by ;")
     parser.add_argument("--before", default="", help="a checkout of the code before the dial")
     parser.add_argument("--environments", default=".venv-bench")
     given = parser.parse_args()

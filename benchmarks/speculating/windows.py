@@ -11,7 +11,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +50,7 @@ WORKS = (
 QUICK = (Work(50_000, 8, 100, "400 k rows in epochs of 50 k, 100 keys"),)
 
 
-#: Seconds in a case after which somebody is not asked again.
+#: Seconds in a case after which somebody is not asked again, unless told otherwise.
 PATIENCE = 12.0
 
 
@@ -169,12 +169,26 @@ def processes(contestants: tuple[Contestant, ...], pathway: str, before: str) ->
         yield made
 
 
-def run(quick: bool, rounds: int, pathway: str, before: str, works: str = "", budget: float = 600) -> dict[str, Any]:
-    """Everybody in turn, so many rounds, or those that begin within the budget; a first, short one is not counted."""
+def run(
+    quick: bool,
+    rounds: int,
+    pathway: str,
+    before: str,
+    works: str = "",
+    budget: float = 600,
+    patience: float = PATIENCE,
+    those: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Everybody in turn, so many rounds, or those that begin within the budget; a first, short one is not counted.
+
+    Each round begins with another one: whoever comes first in a process pays for what has gone to sleep. `those`: only
+    contestants with one of these in their names.
+    """
     root = Path(tempfile.gettempdir()) / "penstock-speculation"
     chosen = [w for w in (QUICK if quick else WORKS) if works in w.name]
     cases = []
-    with processes(CONTESTANTS, pathway, before) as those:
+    contestants = tuple(c for c in CONTESTANTS if not those or any(t in c.name for t in those))
+    with processes(contestants, pathway, before) as running:
         for work in (*QUICK, *chosen):
             folder = make(work, root)
             series: dict[str, list[dict[str, Any]]] = {}
@@ -182,11 +196,12 @@ def run(quick: bool, rounds: int, pathway: str, before: str, works: str = "", bu
             for number in range(1 if warming else rounds):
                 if number and time.monotonic() - began > budget:
                     break
-                for c in CONTESTANTS:
+                first = number % len(contestants)
+                for c in (*contestants[first:], *contestants[:first]):
                     so_far = series.setdefault(c.name, [])
-                    process = those.get(" ".join((c.module, *c.arguments)))
+                    process = running.get(" ".join((c.module, *c.arguments)))
                     # Whoever takes long is not asked again and again: its ratio is clear.
-                    patient = sum(r["seconds"] for r in so_far) < PATIENCE and work.rows * work.epochs <= c.most
+                    patient = sum(r["seconds"] for r in so_far) < patience and work.rows * work.epochs <= c.most
                     if process is not None and patient and not (warming and c in PATHWAYS[1:]):
                         so_far.append(_turn(process, c, work, folder))
             told = {name: runs[0]["found"] for name, runs in series.items() if runs}

@@ -132,3 +132,17 @@ def test_a_lookup_behind_an_aggregate() -> None:
     arrive(1, {"ts": 1, "item": "a", "n": 1}, {"ts": 2, "item": "b", "n": 1}, {"ts": 30, "item": "a", "n": 1})
     found, _ = run(query)
     assert found == [{"window_start": 0, "item": "a", "n": 1, "price": 10}]
+
+
+def test_a_result_that_is_taken_back_is_looked_up_with_its_weight() -> None:
+    counted = ORDERS.ends().window(10).group_by("item").agg(n="count(*)")
+    query = counted.lookup(PRICES, on="item").group_by("item").agg(cost="sum(n * price)")
+    prices(1, ("a", 10), ("b", 5))
+    for number, item in enumerate("aabab"):
+        arrive(number, {"ts": number, "item": item, "n": 1})
+    told = ps.memory()
+    query.start(
+        told, consistency=ps.Consistency.middle(), trigger="available_now", max_rows=1, spark=local_session()
+    ).wait()
+    assert sorted((r["item"], r["cost"]) for r in told.holding()) == [("a", 30), ("b", 10)]
+    assert any(r["_weight"] < 0 for r in told.rows())
