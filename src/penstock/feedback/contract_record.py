@@ -77,7 +77,8 @@ def record_contract(storage: Storage, plan: Plan) -> None:
         "dial": next((dial.text for n in plan.sources if (dial := getattr(n.operator, "dial", None))), "-/-"),
     }
     storage.make("control")
-    storage.write(CONTRACT, seal(body))
+    # Not waited for: if power is lost, it is damaged or not there, and the next start writes it anew.
+    storage.write(CONTRACT, seal(body), sync=False)
 
 
 def _stored(flow: Flow) -> dict[str, Any]:
