@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.engine.source.formats.read import columns_to_read, read
 from penstock.engine.source.listing import reader_options, source_of
+from penstock.engine.source.pieces import Pace, pieces
 from penstock.engine.source.promises.check import Checker
 from penstock.engine.source.promises.known import Known
 from penstock.engine.source.pruning.guard import apply_guard
@@ -50,11 +51,13 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
             assignment = json.loads(record)
             source, cpu, steps = assignment["source"], report.account.now(), report.account.spent
             before = report.rows
-            for table, origins in _events(job, pipeline, assignment, report, letters):
+            pace = Pace(job.batch_rows)
+            for table, origins in _events(job, pipeline, assignment, report, letters, pace):
                 report.rows += table.num_rows
                 found = pipeline.flow(source, table, report.saved, watch, origins, report.account)
                 for target, tables in found.items():
                     reached.setdefault(target, []).extend(tables)
+                pace.saw(table.num_rows, sum(t.num_rows for tables in found.values() for t in tables))
             # What is not due to operators is reading and judging.
             rows = report.rows - before
             report.account.took(source, rows, rows, cpu + report.account.spent - steps)
@@ -81,7 +84,7 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
 
 
 def _events(
-    job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: TaskReport, letters: list[pa.Table]
+    job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: TaskReport, letters: list[pa.Table], pace: Pace
 ) -> Iterator[tuple[pa.Table, list[Origin]]]:
     """The good events of an assignment that somebody wants, in arrival order, gathered into tables worth a query.
 
@@ -104,32 +107,35 @@ def _events(
         if split.spared:
             checker.pass_over(split, before)  # The driver has told all there is to tell of it.
             continue
-        batch = read(split, source.schema, looked_at, source.promises, options)
-        checked = checker.check(batch, split, before)
-        report.promises.append((assignment["source"], checked.report))
-        letters.extend(t for t in (batch.malformed, checked.rejected) if t.num_rows)
-        events = checked.events
-        kept = checked.kept
-        if dropping is not None:
-            report.account.saw(dropping.newest(assignment["source"], events))
-            kept = dropping.by_chance(assignment["source"], split, batch.table.num_rows, checked.kept)
-        if kept is not checked.kept:
-            # Of the batch, not of what is left of it: there each row stands where it stood.
-            left = batch.table.filter(pa.array(kept))
-            report.account.sheds(f"source:{source.name} by chance", events.num_rows - left.num_rows)
-            events = left
-        if guard:
-            events, dropped = apply_guard(events, guard)
-            report.count(report.saved, f"source:{source.name} dropped", dropped)
-        if shed:
-            events, dropped = apply_guard(events, shed)
-            report.account.sheds(f"source:{source.name} dropped", dropped)
-        events = events.select(names) if len(looked_at) > len(names) else events
-        pending.append(events)
-        origins.append(origin(split.path, batch, kept, (*guard, *shed), events.num_rows))
-        rows += events.num_rows
-        if rows >= job.batch_rows:
-            yield pa.concat_tables(pending), origins
-            pending, origins, rows = [], [], 0
+        # Which events are dropped by chance depends on how they are read.
+        for piece in pieces(split, pace) if dropping is None else (split,):
+            batch = read(piece, source.schema, looked_at, source.promises, options)
+            checked = checker.check(batch, piece, before)
+            before = None  # Of the next piece this one tells.
+            report.promises.append((assignment["source"], checked.report))
+            letters.extend(t for t in (batch.malformed, checked.rejected) if t.num_rows)
+            events = checked.events
+            kept = checked.kept
+            if dropping is not None:
+                report.account.saw(dropping.newest(assignment["source"], events))
+                kept = dropping.by_chance(assignment["source"], split, batch.table.num_rows, checked.kept)
+            if kept is not checked.kept:
+                # Of the batch, not of what is left of it: there each row stands where it stood.
+                left = batch.table.filter(pa.array(kept))
+                report.account.sheds(f"source:{source.name} by chance", events.num_rows - left.num_rows)
+                events = left
+            if guard:
+                events, dropped = apply_guard(events, guard)
+                report.count(report.saved, f"source:{source.name} dropped", dropped)
+            if shed:
+                events, dropped = apply_guard(events, shed)
+                report.account.sheds(f"source:{source.name} dropped", dropped)
+            events = events.select(names) if len(looked_at) > len(names) else events
+            pending.append(events)
+            origins.append(origin(split.path, batch, kept, (*guard, *shed), events.num_rows))
+            rows += events.num_rows
+            if rows > pace.rows // 2:
+                yield pa.concat_tables(pending), origins
+                pending, origins, rows = [], [], 0
     if rows:
         yield pa.concat_tables(pending), origins
