@@ -44,7 +44,7 @@ IDLE = 20.0
 OTHERS: dict[str, tuple[Callable[..., dict[str, Any]], float]] = {
     "latency": (latency.measure, 3.5),
     "stalls": (stalls.measure, 1.5),
-    "profile": (profile.measure, 2.0),
+    "profile": (profile.measure, 2.5),
 }
 
 

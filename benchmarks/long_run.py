@@ -1,6 +1,6 @@
-"""Does an epoch cost more when many have gone before it? 2,000 epochs, and what each takes and leaves behind.
+"""Does an epoch cost more when many have gone before it? 20,000 epochs, and what each takes and leaves behind.
 
-    python -m benchmarks.long_run [--epochs 2000]
+    python -m benchmarks.long_run [--epochs 20000]
 
 A windowed aggregate over generated events, small epochs, so that the fixed cost is what is measured. Prints the median
 epoch of each tenth of the run and writes a plot; the last tenth over the first is the number to look at. Memory,
@@ -87,8 +87,8 @@ def plot(seen: list[dict[str, float]], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=2000)
-    parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--epochs", type=int, default=20_000)
+    parser.add_argument("--rows", type=int, default=50)
     arguments = parser.parse_args()
     seen = run(arguments.epochs, arguments.rows)
     medians = tenths(seen)

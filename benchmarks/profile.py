@@ -40,6 +40,7 @@ class Portrait:
 
 
 PORTRAITS: tuple[Portrait, ...] = (
+    Portrait(Race("few", "10 M rows in epochs of 5 M, 1 k keys", Windows(5_000_000, 2, 1_000)), times=4),
     Portrait(Race("big", "10 M rows in epochs of 5 M, 1 M keys", Windows(5_000_000, 2, 1_000_000))),
     Portrait(Race("join", "2 × 5 M rows joined, ten epochs", Workload("join", 500_000, 10))),
     Portrait(Race("small", "epochs of 50 k rows, 1 k keys", Windows(50_000, 20, 1_000)), times=4),
