@@ -14,7 +14,7 @@ import pytest
 
 from penstock.engine.source import pieces as module
 from penstock.engine.source.formats.read import read
-from penstock.engine.source.pieces import Pace, pieces
+from penstock.engine.source.pieces import Portion, pieces
 from penstock.engine.source.promises.check import Checker
 from penstock.engine.source.promises.known import Known
 from penstock.engine.source.split import Split
@@ -40,10 +40,10 @@ def split_of(path: Path, group: int, times: Sequence[int | None], groups: range)
 
 def told(split: Split, cuts: list[int]) -> dict[str, Any]:
     """What comes of a split: its events, what was set aside, and what the driver is told in all."""
-    checker, known, pace = Checker(PROMISES, SCHEMA), Known(), Pace(1_000)
-    pace.rows = cuts[-1]
+    checker, known, portion = Checker(PROMISES, SCHEMA), Known(), Portion(1_000)
+    portion.rows = cuts[-1]
     found: dict[str, Any] = {"events": [], "letters": [], "high": None, "rows": 0, "rejected": 0, "malformed": 0}
-    for i, piece in enumerate(pieces(split, pace)):
+    for i, piece in enumerate(pieces(split, portion)):
         batch = read(piece, SCHEMA, promises=PROMISES)
         checked = checker.check(batch, piece, known if i == 0 else None)
         found["events"] += checked.events.to_pylist()
@@ -51,7 +51,7 @@ def told(split: Split, cuts: list[int]) -> dict[str, Any]:
         for count in ("rows", "rejected", "malformed"):
             found[count] += checked.report[count]
         found["high"] = checked.report["highs"].get("ts", found["high"])
-        pace.rows = cuts[i % len(cuts)]
+        portion.rows = cuts[i % len(cuts)]
     return {**found, "letters": sorted(found["letters"])}
 
 
@@ -74,20 +74,20 @@ def test_the_same_as_at_once(tmp_path: Path, seed: int) -> None:
 def test_a_piece_has_as_many_row_groups_as_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PIECE", 20)
     split = split_of(tmp_path / "a.parquet", 8, list(range(70)), range(1, 9))
-    pace, found = Pace(40), []
-    for piece in pieces(split, pace):
+    portion, found = Portion(40), []
+    for piece in pieces(split, portion):
         found.append((piece.row_groups, piece.start, piece.stop))
         if len(found) == 2:
-            pace.saw(16, 2)
+            portion.saw(16, 2)
     assert found == [((1, 2), 8, 24), ((3, 4), 24, 40), ((5, 6, 7, 8), 40, 70)]
-    assert pace.rows == 40, "they stay many"
-    pace.saw(100, 10)
-    assert pace.rows == 20
+    assert portion.rows == 40, "they stay many"
+    portion.saw(100, 10)
+    assert portion.rows == 20
 
 
 def test_what_cannot_be_cut_is_left_whole(tmp_path: Path) -> None:
     split = split_of(tmp_path / "a.parquet", 8, list(range(70)), range(9))
     (tmp_path / "a.parquet").write_bytes(b"not any more")
-    assert list(pieces(split, Pace(10))) == [split], "who reads it says what is wrong"
+    assert list(pieces(split, Portion(10))) == [split], "who reads it says what is wrong"
     text = Split("s", "", 0, "a.csv", "csv", 0, 10_000_000, None, 1, 1, 1)
-    assert list(pieces(text, Pace(10))) == [text]
+    assert list(pieces(text, Portion(10))) == [text]

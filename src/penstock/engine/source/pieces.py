@@ -22,11 +22,11 @@ PIECE, FEW = 1 << 19, 10
 
 
 @dataclass
-class Pace:
+class Portion:
     """How many events to take at once: first a piece, then what the first has shown to be best, but at most `most`.
 
-    >>> pace = Pace(4_000_000)
-    >>> pace.rows, pace.saw(500_000, 400_000), pace.rows
+    >>> portion = Portion(4_000_000)
+    >>> portion.rows, portion.saw(500_000, 400_000), portion.rows
     (524288, None, 4000000)
     """
 
@@ -41,13 +41,13 @@ class Pace:
         self.rows = min(self.most, PIECE) if left * FEW <= events else self.most
 
 
-def pieces(split: Split, pace: Pace) -> Iterator[Split]:
+def pieces(split: Split, portion: Portion) -> Iterator[Split]:
     """A split as several of fewer row groups, each of the size that is best when it is its turn.
 
     Of files that are far away more is fetched at once.
     """
     groups = split.row_groups
-    place = locate(split.path) if len(groups) > 1 and split.stop - split.start > pace.rows else None
+    place = locate(split.path) if len(groups) > 1 and split.stop - split.start > portion.rows else None
     if place is None or not place.local:
         yield split
         return
@@ -62,7 +62,7 @@ def pieces(split: Split, pace: Pace) -> Iterator[Split]:
     at = 0
     while at < len(groups):
         end = at + 1
-        while end < len(groups) and bounds[end][1] - bounds[at][0] <= pace.rows:
+        while end < len(groups) and bounds[end][1] - bounds[at][0] <= portion.rows:
             end += 1
         start, stop = max(split.start, bounds[at][0]), min(split.stop, bounds[end - 1][1])
         if start < stop:

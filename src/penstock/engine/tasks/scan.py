@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.engine.source.formats.read import columns_to_read, read
 from penstock.engine.source.listing import reader_options, source_of
-from penstock.engine.source.pieces import Pace, pieces
+from penstock.engine.source.pieces import Portion, pieces
 from penstock.engine.source.promises.check import Checker
 from penstock.engine.source.promises.known import Known
 from penstock.engine.source.pruning.guard import apply_guard
@@ -51,13 +51,13 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
             assignment = json.loads(record)
             source, cpu, steps = assignment["source"], report.account.now(), report.account.spent
             before = report.rows
-            pace = Pace(job.batch_rows)
-            for table, origins in _events(job, pipeline, assignment, report, letters, pace):
+            portion = Portion(job.batch_rows)
+            for table, origins in _events(job, pipeline, assignment, report, letters, portion):
                 report.rows += table.num_rows
                 found = pipeline.flow(source, table, report.saved, watch, origins, report.account)
                 for target, tables in found.items():
                     reached.setdefault(target, []).extend(tables)
-                pace.saw(table.num_rows, sum(t.num_rows for tables in found.values() for t in tables))
+                portion.saw(table.num_rows, sum(t.num_rows for tables in found.values() for t in tables))
             # What is not due to operators is reading and judging.
             rows = report.rows - before
             report.account.took(source, rows, rows, cpu + report.account.spent - steps)
@@ -84,7 +84,12 @@ def scan(job: Job, index: int, assignments: Iterable[str]) -> Iterator[tuple[int
 
 
 def _events(
-    job: Job, pipeline: Pipeline, assignment: dict[str, Any], report: TaskReport, letters: list[pa.Table], pace: Pace
+    job: Job,
+    pipeline: Pipeline,
+    assignment: dict[str, Any],
+    report: TaskReport,
+    letters: list[pa.Table],
+    portion: Portion,
 ) -> Iterator[tuple[pa.Table, list[Origin]]]:
     """The good events of an assignment that somebody wants, in arrival order, gathered into tables worth a query.
 
@@ -108,7 +113,7 @@ def _events(
             checker.pass_over(split, before)  # The driver has told all there is to tell of it.
             continue
         # Which events are dropped by chance depends on how they are read.
-        for piece in pieces(split, pace) if dropping is None else (split,):
+        for piece in pieces(split, portion) if dropping is None else (split,):
             batch = read(piece, source.schema, looked_at, source.promises, options)
             checked = checker.check(batch, piece, before)
             before = None  # Of the next piece this one tells.
@@ -134,7 +139,7 @@ def _events(
             pending.append(events)
             origins.append(origin(split.path, batch, kept, (*guard, *shed), events.num_rows))
             rows += events.num_rows
-            if rows > pace.rows // 2:
+            if rows > portion.rows // 2:
                 yield pa.concat_tables(pending), origins
                 pending, origins, rows = [], [], 0
     if rows:
