@@ -173,3 +173,9 @@ def test_what_cannot_be_shed_is_an_error_with_a_hint(query: ps.Stream, qos: dict
     with pytest.raises(UserError, match=message) as error:
         require(query.plan, qos)
     assert error.value.hint and "\n" not in str(error.value)
+
+
+def test_windows_with_silence_between_them_are_shed_like_others() -> None:
+    apart = cars.window(10, slide=25).group_by("k").agg(n="count(*)")
+    way = ways(apart, ps.QoS(gap=1))["window"]
+    assert way.possible and way.reaches == ("cars",) and "leaves 50% of it" in way.line

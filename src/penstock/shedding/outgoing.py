@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.kernels.fold import is_tickable
 from penstock.plan.plan import Exit, Plan
 from penstock.plan.spec import spec_of
 from penstock.plan.window import TimeWindow
+from penstock.shedding.drop_grid import DropGrid, shared_batches
 from penstock.shedding.sheddable import Sheddable, label_of
 
 #: Where times come from: streams with their attributes.
@@ -70,6 +72,48 @@ def _of_exit(plan: Plan, exit_: Exit, known: Sheddable) -> Outgoing:
         if window is not None and times is not None:
             return Outgoing(exit_, way.attribute, window, times, chance)
     return Outgoing(exit_, chance=chance)
+
+
+def coins(outputs: Sequence[Outgoing], gaps: Mapping[str, int | None]) -> dict[str, tuple[str, int]]:
+    """By output who tosses the coins about its windows, and about how many of them at once.
+
+    Outputs that come of the same streams toss together, about the same stretches of time, whatever their windows are.
+    So what one of them drops others drop too, and its events need not be read for their sake.
+
+    >>> import penstock as ps
+    >>> from penstock.plan.plan import Plan
+    >>> from penstock.shedding.sheddable import sheddable
+    >>> cars = ps.stream("cars", "ts int", time="ts")
+    >>> plan = Plan.of(*(cars.window(size).agg(n="count(*)").operator for size in (10, 15)))
+    >>> coins(outgoing(plan, sheddable(plan)), {"aggregate-1": 6, "aggregate-2": None})
+    {'aggregate-1': ('60/0', 6), 'aggregate-2': ('60/0', 4)}
+    """
+    families: list[tuple[set[str], list[Outgoing]]] = []
+    for output in outputs:
+        sources, members = {source for source, _ in output.times}, [output]
+        near = [f for f in families if f[0] & sources and _alike(f[1][0], output)]
+        for other in near:
+            families.remove(other)
+            sources, members = sources | other[0], [*other[1], *members]
+        if output.window is not None:
+            families.append((sources, members))
+    found = {}
+    for _, members in families:
+        windows = {o.name: o.window for o in members if o.window is not None}
+        grids = {name: DropGrid(max(w.size, w.slide), w.slide, gaps[name]) for name, w in windows.items()}
+        batches = shared_batches(grids)
+        for name, window in windows.items():
+            batch = batches.get(name) or shared_batches({name: grids[name]}).get(name) or gaps[name] or 1
+            together = batch * window.slide if len(windows) > 1 else window.slide
+            found[name] = (f"{together}/{window.origin}", batch)
+    return found
+
+
+def _alike(one: Outgoing, other: Outgoing) -> bool:
+    """Whether numbers of their windows are about the same time."""
+    if one.window is None or other.window is None:
+        return False
+    return (one.window.unit, one.window.origin) == (other.window.unit, other.window.origin)
 
 
 def times_of(plan: Plan, node_id: str, name: str) -> Times | None:

@@ -145,7 +145,7 @@ def _window(plan: Plan, exit_: Exit, qos: QoS) -> DropWay:
         run = (MANY, MANY + (MANY if qos.gap is None else qos.gap) - 1)
         low, high = (from_tick(window.start(number), window.unit) for number in run)
         reach = _told(plan, exit_, Pattern.by_name(root.schema, {label: between(low, high, True, True)}))
-        why, grid = reach.why, DropGrid(window.size, window.slide, qos.gap)
+        why, grid = reach.why, DropGrid(max(window.size, window.slide), window.slide, qos.gap)
         if qos.gap is not None and not grid.drops_early:
             least = window.size // window.slide
             why = f"each event is in more windows than gap={qos.gap} lets go: at least {least} would be needed"

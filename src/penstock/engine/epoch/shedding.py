@@ -28,7 +28,7 @@ from penstock.shedding.by_value import ValueDrops, pieces, restrictions
 from penstock.shedding.controller import Controller, RoadStanding
 from penstock.shedding.fates import Fates
 from penstock.shedding.graph import CLOSE
-from penstock.shedding.outgoing import Outgoing, outgoing
+from penstock.shedding.outgoing import Outgoing, coins, outgoing
 from penstock.shedding.outlook import Outlook, Settled, numbers, size
 from penstock.shedding.policy import Shedding
 from penstock.shedding.qos import QoS
@@ -173,11 +173,14 @@ class Shedder:
         return found if isinstance(found, QoS) else QoS()
 
     def fates(self, state: ShedState, output: Outgoing) -> Fates:
-        """Who decides about the windows of an output; the same for outputs on one grid, so that they share work."""
+        """Who decides about the windows of an output; the same for outputs of the same streams, so they share work."""
         gap = None if output.name in state.off else self._qos(output).gap
-        batch = 0 if gap is not None else 1 if output.overlap == 1 else 4 * output.overlap
-        assert output.window is not None
-        return Fates(state.seed, f"{output.window.slide}/{output.window.origin}", gap, batch=batch)
+        of, batch = self._coins[output.name]
+        return Fates(state.seed, of, gap, batch=batch)
+
+    @cached_property
+    def _coins(self) -> dict[str, tuple[str, int]]:
+        return coins(self.outputs, {o.name: self._qos(o).gap for o in self.outputs})
 
     def _outlook(
         self,
