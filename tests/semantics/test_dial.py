@@ -25,6 +25,7 @@ from random_cases import cuts
 from test_speculation import assert_converges, at_once, chains, holding, joins
 
 import penstock as ps
+from penstock.analysis.turning import setting_of
 from penstock.checkpoint.checkpoint import Checkpoint, EpochPlan
 from penstock.checkpoint.fault import Crash, hooked
 from penstock.errors import CheckpointError, UserError
@@ -321,6 +322,31 @@ def test_progress_says_what_is_corrected_and_held_back(tmp_path: Path) -> None:
     weights = [r["_weight"] for r in told(tmp_path)]
     assert last.total_retracted == weights.count(-1) > 0
     assert last.retraction_ratio == weights.count(-1) / len(weights)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dial", "stands"),
+    [
+        ("timestamp", Dial.middle(remember="1 min"), [60_000_000, 0]),
+        ("timestamp", Dial.middle(remember=20), "'ts' is a timestamp. Hint: a length of time"),
+        ("int", Dial.parse("5/20"), [20, 5]),
+        ("int", Dial.middle(remember="20 s"), "'ts' is a number. Hint: one too: remember=20"),
+        ("date", Dial.weak(block=1, remember=2), [2, 1]),
+        ("date", Dial.parse("1 day/2 days"), [2, 1]),
+        ("date", Dial.middle(remember="5 min"), "'ts' is a date. Hint: whole days"),
+    ],
+)
+def test_lengths_are_of_the_kind_of_the_time(kind: str, dial: ps.Consistency, stands: list[int] | str) -> None:
+    """Else a minute would be sixty million numbers, and twenty a few microseconds."""
+    s = ps.stream("s", f"ts {kind}, k string", time="ts").read_parquet("in")
+    if isinstance(stands, str):
+        with pytest.raises(UserError, match=stands):
+            s.group_by("k").agg(n="count(*)").at(dial)
+    else:
+        assert setting_of(s.group_by("k").agg(n="count(*)").at(dial).plan) == {"source:s": tuple(stands)}
+        assert repr(Dial.parse(dial.text)) == repr(dial)
+    with pytest.raises(UserError, match="block='5 s' and remember=20 do not go together"):
+        Dial.at(block="5 s", remember=20)
 
 
 def test_a_query_without_groups_may_hold_back_now_and_then(tmp_path: Path) -> None:

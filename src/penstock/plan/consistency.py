@@ -8,7 +8,7 @@ who does not block tells every result at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from penstock.errors import UserError
@@ -33,17 +33,20 @@ forgotten cannot be waited for
 
     block: int | None
     remember: int | None
+    #: Whether these are numbers, for streams whose time is one, or counts of days; not lengths of time.
+    counted: bool = field(default=False, compare=False)
 
     @classmethod
     def strong(cls, *, remember: Extent | None = None) -> Consistency:
         """Tell nothing that could change: the way of queries that say nothing about consistency."""
-        known = None if remember is None else _micros(remember, "remember")
-        return cls(known, known)
+        known, counted = _measured(remember, "remember")
+        return cls(known, known, bool(counted))
 
     @classmethod
     def middle(cls, *, remember: Extent | None = None) -> Consistency:
         """Tell at once, and correct as long as one remembers; without a length, until punctuation makes it final."""
-        return cls(0, None if remember is None else _micros(remember, "remember"))
+        known, counted = _measured(remember, "remember")
+        return cls(0, known, bool(counted))
 
     @classmethod
     def weak(cls, *, remember: Extent, block: Extent = 0) -> Consistency:
@@ -53,22 +56,29 @@ forgotten cannot be waited for
     @classmethod
     def at(cls, *, block: Extent | None, remember: Extent | None) -> Consistency:
         """Any point: None stands for as long as it takes."""
-        waits = None if block is None else _micros(block, "block")
-        knows = None if remember is None else _micros(remember, "remember")
-        if knows is not None and (waits is None or waits > knows):
-            said = "for ever" if block is None else f"block='{format_duration(waits or 0)}'"
+        waits, here = _measured(block, "block")
+        knows, there = _measured(remember, "remember")
+        if here is not None and there is not None and here != there:
             raise UserError(
-                f"Consistency: {said} is longer than remember='{format_duration(knows)}'",
-                hint=f"wait at most {format_duration(knows)}: what is forgotten cannot be waited for",
+                f"Consistency: block={block!r} and remember={remember!r} do not go together",
+                hint="numbers for a stream whose time is one, or two lengths such as '5 s' and '1 h'",
             )
-        return cls(waits, knows)
+        made = cls(waits, knows, bool(here or there))
+        if knows is not None and (waits is None or waits > knows):
+            said = "for ever" if waits is None else f"block={made._shown(waits)}"
+            raise UserError(
+                f"Consistency: {said} is longer than remember={made._shown(knows)}",
+                hint=f"wait at most {made._text(knows)}: what is forgotten cannot be waited for",
+            )
+        return made
 
     @classmethod
     def parse(cls, text: str) -> Consistency:
         """As the command line has it: a corner, a corner with a length of time, or two lengths of time.
 
-        >>> Consistency.parse("middle/1 h"), Consistency.parse("5 s/1 min")
-        (Consistency.middle(remember='1 h'), Consistency.weak(block='5 s', remember='1 min'))
+        >>> Consistency.parse("middle/1 h"), Consistency.parse("5 s/1 min"), Consistency.parse("middle/20")
+        (Consistency.middle(remember='1 h'), Consistency.weak(block='5 s', remember='1 min'), \
+Consistency.middle(remember=20))
         """
         first, _, second = (part.strip() for part in text.partition("/"))
         remember = second or None
@@ -93,7 +103,7 @@ forgotten cannot be waited for
         >>> Consistency.middle(remember="1 h").text, Consistency.strong().text
         ('0 s/1 h', '-/-')
         """
-        return "/".join("-" if n is None else format_duration(n) for n in (self.block, self.remember))
+        return "/".join("-" if n is None else self._text(n) for n in (self.block, self.remember))
 
     @property
     def speculates(self) -> bool:
@@ -106,17 +116,29 @@ forgotten cannot be waited for
         >>> Consistency.weak(block="5 s", remember="1 min").waiting()
         Consistency.strong(remember='1 min')
         """
-        return Consistency(self.remember, self.remember)
+        return Consistency(self.remember, self.remember, self.counted)
 
     def __repr__(self) -> str:
-        known = "" if self.remember is None else f"remember='{format_duration(self.remember)}'"
+        known = "" if self.remember is None else f"remember={self._shown(self.remember)}"
         if not self.speculates:
             return f"Consistency.strong({known})"
         if not self.block:
             return f"Consistency.middle({known})"
-        waits = f"block='{format_duration(self.block)}'"
+        waits = f"block={self._shown(self.block)}"
         return f"Consistency.at({waits}, remember=None)" if not known else f"Consistency.weak({waits}, {known})"
 
+    def _text(self, extent: int) -> str:
+        return str(extent) if self.counted else format_duration(extent)
 
-def _micros(extent: Extent, name: str) -> int:
-    return parse_duration(extent, where=f"Consistency: {name}", allow_zero=True)
+    def _shown(self, extent: int) -> str:
+        return str(extent) if self.counted else f"'{format_duration(extent)}'"
+
+
+def _measured(extent: Extent | None, name: str) -> tuple[int | None, bool | None]:
+    """A length, and whether it is a number; that is not known of nothing at all."""
+    if extent is None:
+        return None, None
+    if isinstance(extent, str) and extent.strip().isascii() and extent.strip().isdigit():
+        extent = int(extent)
+    found = parse_duration(extent, where=f"Consistency: {name}", allow_zero=True)
+    return found, isinstance(extent, int) if found else None

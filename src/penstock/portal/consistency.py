@@ -33,9 +33,10 @@ def consistency(
         if not quiet:
             say_json({"consistency": _lengths(now)}) if as_json else say(repr(now))
         return
-    knows = now.remember if remember is None else None if remember == "-" else remember
+    stands = _lengths(now)
+    knows = stands["remember"] if remember is None else None if remember == "-" else remember
     # Who waits until results are final does so for as long as is remembered.
-    waits = block if block is not None else now.block if now.speculates else knows
+    waits = block if block is not None else stands["block"] if now.speculates else knows
     wanted = Consistency.at(block=waits, remember=knows)
     receipt, active = consumer.consistency(wanted), consumer.active
     taken_up = active and watched(consumer, lambda: consumer.way(receipt), TAKEN_UP) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyarrow.types import is_date
+from pyarrow.types import is_date, is_timestamp
 
 from penstock.errors import UserError
 from penstock.operators.align.operator import Align
@@ -43,7 +43,9 @@ def extents(source: Source, consistency: Consistency) -> tuple[int, int]:
             f"stream '{source.name}' does not say by its disorder how far it is, so there is no dial to turn",
             hint=f"{source.name}.disorder('1 min') in the query, or start it with a consistency that has remember=",
         )
-    return turned.slack, ticks_of(source, turned.attribute, consistency.block or 0 if consistency.speculates else 0)
+    return turned.slack, ticks_of(
+        source, turned.attribute, consistency, consistency.block or 0 if consistency.speculates else 0
+    )
 
 
 def order_of(source: Source) -> Disorder | None:
@@ -52,6 +54,7 @@ def order_of(source: Source) -> Disorder | None:
     return next((p for p in found if p.attribute in source.schema.times[:1]), found[0] if found else None)
 
 
+_DAY = 86_400_000_000
 #: What stands in the column that says what an event does, where rows are told apart by a key.
 KEYED = (*HOLDS, "u", "update"), GONE
 
@@ -86,7 +89,7 @@ def remembering(source: Source, consistency: Consistency) -> Source:
             hint=f"ps.stream('{source.name}', …, time='ts'), or a consistency without remember=",
         )
     time = source.schema.times[0]
-    slack = ticks_of(source, time, consistency.remember)
+    slack = ticks_of(source, time, consistency, consistency.remember)
     others = tuple(p for p in source.promises if not (isinstance(p, Disorder | Adaptive) and p.attribute == time))
     return replace(source, promises=(*others, Disorder(time, slack)))
 
@@ -95,22 +98,30 @@ def blocking(source: Source, consistency: Consistency) -> Operator:
     """A source whose events are held back for a while before anything is told of them."""
     if not consistency.speculates or not consistency.block:
         return source
-    if order_of(source) is None:
+    if (order := order_of(source)) is None:
         raise UserError(
             f"stream '{source.name}': nobody knows how far its time has come, so nothing can be held back by it",
             hint=f"{source.name}.disorder('1 min'), or a consistency with remember=",
         )
-    return holding_back(source, consistency.block)
+    return holding_back(source, ticks_of(source, order.attribute, consistency, consistency.block))
 
 
-def holding_back(source: Source, micros: int) -> Operator:
+def holding_back(source: Source, ticks: int) -> Operator:
     """The source, with what holds its events back behind it."""
     order = order_of(source)
     assert order is not None
-    waits = ticks_of(source, order.attribute, micros)
-    return Align((source,), source.schema, time=order.attribute, slack=order.slack, block=waits)
+    return Align((source,), source.schema, time=order.attribute, slack=order.slack, block=ticks)
 
 
-def ticks_of(source: Source, time: str, micros: int) -> int:
-    """A length of time in ticks of an attribute; whole numbers count microseconds as they are."""
-    return micros // 86_400_000_000 if is_date(source.schema.type_of(time)) else micros
+def ticks_of(source: Source, time: str, consistency: Consistency, extent: int) -> int:
+    """A length in ticks of an attribute, if it is one of such a time: numbers for numbers, days for dates."""
+    t = source.schema.type_of(time)
+    if is_timestamp(t):
+        fits, kind, hint = not consistency.counted, "a timestamp", "a length of time, such as remember='1 min'"
+    elif is_date(t):
+        fits, kind, hint = consistency.counted or extent % _DAY == 0, "a date", "whole days: remember='2 days'"
+    else:
+        fits, kind, hint = consistency.counted, "a number", "one too: remember=20, or 'middle/20' on the command line"
+    if extent and not fits:
+        raise UserError(f"{consistency!r} does not fit the time of '{source.name}': '{time}' is {kind}", hint=hint)
+    return extent // _DAY if is_date(t) and not consistency.counted else extent
