@@ -10,7 +10,7 @@ from networks import random_network
 from penstock.errors import UserError
 from penstock.plan.place import Place
 from penstock.shedding.capacity import Capacity, Demand
-from penstock.shedding.network import Intake, Network, Station, Terminus, chain
+from penstock.shedding.network import Intake, Network, Station, Terminus
 
 #: I1 → op1 → { op2 → op3 → O1; op4 → u; op5 → u }, I2 → op6 → u → O2
 GOLDEN = Network(
@@ -42,8 +42,10 @@ def test_outputs_that_are_reached() -> None:
 
 
 def test_a_chain_is_the_sum_of_products() -> None:
-    steps = [("a", 3.0, 0.5), ("b", 8.0, 0.25), ("c", 16.0, 1.0)]
-    network = Network((Station("in"), *chain("in", steps)), (Terminus("c", "c"),))
+    steps = [(3.0, 0.5), (8.0, 0.25), (16.0, 1.0)]
+    network = Network(
+        (Station("in"), *map(Station.of, "abc", ("in", "a", "b"), *zip(*steps, strict=True))), (Terminus("c", "c"),)
+    )
     assert network.coefficients[Place.at("a", 0)] == 3 + 0.5 * 8 + 0.5 * 0.25 * 16
     assert network.out["c"] == (Place("c"),)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.shedding.histogram import Histogram
 from penstock.shedding.value import Span, ValueGraph
-from penstock.shedding.worthless import input_loss_graph, loss_graph, removal, value_utility, valued
+from penstock.shedding.worthless import input_loss_graph, loss_graph, removal, valued
 
 TABLE_3_3 = ValueGraph.of({"x": [((0, 50), 0.2), ((51, 100), 1)]})
 FREQUENCIES = Histogram.of({(0, 50): 0.4, (51, 100): 0.6})
@@ -106,11 +106,3 @@ def test_no_more_goes_than_was_asked_for_and_only_the_least_useful(
     worst = max((p.worth.utility for p in pieces if any(s.low == p.worth.span.low for s in spans)), default=0)
     kept = [p for p in pieces if p.frequency and not any(s.low == p.worth.span.low for s in spans)]
     assert whole or all(p.worth.utility >= worst - 1e-9 for p in kept)
-
-
-def test_worth_delivered_is_measured_against_all_that_was_there() -> None:
-    full = Histogram.of({(0, 50): 40, (51, 100): 60})
-    assert value_utility(TABLE_3_3, full, full) == 1
-    assert value_utility(TABLE_3_3, Histogram.of({(0, 50): 40}), full) == pytest.approx(8 / 68)
-    assert value_utility(TABLE_3_3, Histogram.of({}), full) == 0
-    assert value_utility(TABLE_3_3, Histogram.of({}), Histogram.of({})) == 1

@@ -6,7 +6,7 @@ input of `join-1`; an output that no sink takes is known by the station alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -175,14 +175,3 @@ class Network:
         if not station.intakes:
             return arriving.get(station.id, 0.0)
         return sum(rates[Place.at(station.id, k)] * i.selectivity for k, i in enumerate(station.intakes))
-
-
-def chain(source: str, steps: Sequence[tuple[str, float, float]]) -> Iterable[Station]:
-    """Stations one behind the other: (name, cost, selectivity).
-
-    >>> [s.id for s in chain("in", [("parse", 1, 1), ("filter", 1, .5)])]
-    ['parse', 'filter']
-    """
-    for name, cost, selectivity in steps:
-        yield Station.of(name, source, cost, selectivity)
-        source = name

@@ -134,30 +134,3 @@ def removal(graph: ValueGraph, histogram: Histogram, share: float, *, whole_numb
         end = floor(end + CLOSE) if whole_numbers else end
         return Removal(graph.attribute, tuple(spans), Span(span.low, end) if end > span.low else None)
     return Removal(graph.attribute, tuple(spans))
-
-
-def value_utility(graph: ValueGraph, delivered: Histogram, without_drops: Histogram) -> float:
-    """What was delivered is worth, as a share of what would have been: of rows, not of what is left.
-
-    >>> values = ValueGraph.of({"x": [((0, 50), 0.2), ((51, 100), 1)]})
-    >>> value_utility(values, Histogram.of({(51, 100): 60}), Histogram.of({(0, 50): 40, (51, 100): 60}))
-    0.8823529411764706
-    """
-
-    def worth(histogram: Histogram) -> float:
-        pieces = valued(graph, histogram)
-        known = sum(p.worth.utility * p.frequency for p in pieces)
-        return histogram.total * (known + 1 - sum(p.frequency for p in pieces)) if histogram.total else 0.0
-
-    full = worth(without_drops)
-    return worth(delivered) / full if full else 1.0
-
-
-def tuple_utility(loss: Graph, epochs: Sequence[tuple[float, float]]) -> float:
-    """The mean utility of epochs, each (percent delivered, rows that it would have had).
-
-    >>> tuple_utility(Graph(((100, 1), (50, .7), (0, 0))), [(100, 10), (50, 30)])
-    0.775
-    """
-    rows = sum(n for _, n in epochs)
-    return sum(loss.at(x) * n for x, n in epochs) / rows if rows else 1.0
