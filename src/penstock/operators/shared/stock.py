@@ -56,13 +56,16 @@ class Stock:
             return Met(nothing, nothing, nothing)
         wanted = distinct(np.sort(self.hashes(arrived)))
         mine = hash_keys(arrived, self.identity)
+        begins = self.starts(arrived)
         others, before = [nothing], [nothing]
         for piece in pieces:
             at = stored_at(piece, wanted)
             if len(at):
                 rows = rows_at(piece, at, self.schema.names)
-                # Should two rows have one hash by chance, the other is only written again.
-                touched = np.isin(hash_keys(rows, self.identity), mine)
+                # Most begin at another moment. Should two rows have one hash by chance, the other is written again.
+                touched = np.isin(self.starts(rows), begins)
+                some = np.flatnonzero(touched)
+                touched[some] = np.isin(hash_keys(rows.take(pa.array(some)), self.identity), mine)
                 piece.set(DEAD, at[touched])
                 before.append(rows.filter(pa.array(touched)))
                 others.append(rows.filter(pa.array(~touched)))
@@ -72,21 +75,22 @@ class Stock:
     def holding(self, rows: pa.Table) -> pa.Table:
         """The rows that hold, as often as they do.
 
-        Where one was taken back before it came, what it was shortened to does not hold either: of rows that say the
-        same and begin together, the next that ends earlier.
+        Where retractions came before what they are about, ends are known that are yet to be linked. Of rows that say
+        the same and begin together as many hold as weights add up to: those that end first, since a row that is known
+        to be shortened will be.
         """
         weights = np.asarray(rows[WEIGHT])
         if not (weights < 0).any():
             return rows
         family = alike(rows.select(self.family), hash_keys(rows, self.family))
-        order = np.lexsort((-self.ends(rows), family))
-        family, sums = family[order], np.cumsum(weights[order])
+        order = np.lexsort((self.ends(rows), family))
+        family, come = family[order], np.maximum(weights[order], 0)
+        many = np.zeros(int(family.max()) + 1, dtype=np.int64)
+        np.add.at(many, family, weights[order])
+        sums = np.cumsum(come)
         first = np.flatnonzero(np.diff(family, prepend=-1))
-        before = np.repeat(sums[first] - weights[order][first], np.diff(first, append=len(family)))
-        # Each family on a level of its own, so that none reaches up to the maximum of the one before.
-        step = int(np.abs(weights).sum()) + 1
-        held = np.maximum.accumulate(np.maximum(sums - before, 0) + family * step) - family * step
-        held[1:] -= np.where(np.diff(family) == 0, held[:-1], 0)
+        before = sums - come - np.repeat(sums[first] - come[first], np.diff(first, append=len(family)))
+        held = np.minimum(come, np.maximum(many[family] - before, 0))
         some = held > 0
         return self._weighed(rows.take(pa.array(order[some])), held[some])
 

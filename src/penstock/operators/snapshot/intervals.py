@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.kernels.index import Mask, Positions
 from penstock.kernels.ticks import Ticks
+from penstock.operators.shared.stock import FOREVER
 
 
 def nodes_of(first: Positions, end: Positions, size: int) -> tuple[Positions, Positions]:
@@ -75,20 +76,38 @@ class Line:
     def tick(self, places: Positions) -> Ticks:
         return self.ticks[places % (len(self.ticks) + 1)]
 
-    def neighbours(self, bounds: Positions, low: Positions, high: Positions) -> tuple[Positions, Positions]:
-        """The bounds before `low` and behind `high` in the same groups; where there is none, these themselves."""
-        before = np.maximum(np.searchsorted(bounds, low) - 1, 0)
-        behind = np.minimum(np.searchsorted(bounds, high, side="right"), len(bounds) - 1)
-        return (
-            np.where((bounds[before] < low) & (self.group(bounds[before]) == self.group(low)), bounds[before], low),
-            np.where((bounds[behind] > high) & (self.group(bounds[behind]) == self.group(high)), bounds[behind], high),
-        )
+
+@dataclass(frozen=True)
+class Stretches:
+    """Of each group that something changes in, in order, from where on it does and up to where."""
+
+    group: Positions
+    low: Ticks
+    high: Ticks
+
+    def of(self, group: Positions) -> tuple[Positions, Mask]:
+        """The stretch of each row's group; and whether it has one."""
+        at = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
+        return at, self.group[at] == group
+
+    def widened(self, group: Positions, ticks: Ticks) -> Stretches:
+        """From the last of some moments before to the first behind; where there is none, to its own, and for ever."""
+        at, has = self.of(group)
+        low, high = np.full(len(self.group), -FOREVER), np.full(len(self.group), FOREVER)
+        before, behind = has & (ticks < self.low[at]), has & (ticks > self.high[at])
+        np.maximum.at(low, at[before], ticks[before])
+        np.minimum.at(high, at[behind], ticks[behind])
+        return Stretches(self.group, np.where(low == -FOREVER, self.low, low), high)
+
+    def meets(self, group: Positions, start: Ticks, end: Ticks) -> Mask:
+        """Which rows hold somewhere in the stretch of their group."""
+        at, has = self.of(group)
+        found: Mask = has & (start < self.high[at]) & (end > self.low[at])
+        return found
 
 
-def touched(
-    group: Positions, payload: Positions, start: Ticks, end: Ticks, weight: Ticks
-) -> tuple[Positions, Ticks, Ticks]:
-    """The groups in which something changes, and the first and the last moment at which it does.
+def touched(group: Positions, payload: Positions, start: Ticks, end: Ticks, weight: Ticks) -> Stretches:
+    """The groups in which something changes, from the first to the last moment at which it does.
 
     A row that is shortened changes nothing at its start: there one comes that is like the one that goes.
     """
@@ -103,4 +122,4 @@ def touched(
     where, when = where[order], when[order]
     firsts = np.flatnonzero(np.diff(where, prepend=-1))
     lasts = np.append(firsts[1:], len(where)) - 1 if len(where) else firsts
-    return where[firsts], when[firsts], when[lasts]
+    return Stretches(where[firsts], when[firsts], when[lasts])

@@ -30,7 +30,7 @@ from penstock.kernels.weights import net, synced, weighted
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.distinct.kernel import Piece, alike, first_of_each, flags, pieces_of
 from penstock.operators.shared.stock import FOREVER, HELD, OWED, Stock, at_weight, moments, negated
-from penstock.operators.snapshot.intervals import Line, above, nodes_of, touched
+from penstock.operators.snapshot.intervals import Line, Stretches, above, nodes_of, touched
 from penstock.operators.snapshot.operator import SnapshotAggregate
 from penstock.operators.top.kernel import rows_at, stored_at
 from penstock.pattern.pattern import Pattern
@@ -134,26 +134,31 @@ class SnapshotKernel:
         if lonely.any():
             self._forget_marks(change, pieces)
             pieces += self._as_marks(keys.take(pa.array(cuts[-1] + np.flatnonzero(~lonely))), _at(marks)[~lonely])
-        sides = [self._side(rows, of_rows) for rows, of_rows in ((was, of_was), (now, of_now))]
-        line = Line.through(self.stock.starts(change), self.stock.ends(change), *(s.moments for s in sides), _at(marks))
-        stay = line.place(of_marks, _at(marks))
-        bounds = [np.unique(np.concatenate([s.places(line), stay])) for s in sides]
         same = np.zeros(change.num_rows, dtype=np.int64)
         if self.payload:
             same = alike(change.select(self.payload), hash_keys(change, self.payload))
-        where, low, high = touched(
+        changed = touched(
             of_change, same, self.stock.starts(change), self.stock.ends(change), np.asarray(change[WEIGHT])
         )
+        where = changed.group
         if not len(where):
             return []  # Rows that have changed their ends among each other: at every moment as many hold as before.
-        lows, highs = line.place(where, low), line.place(where, high)
+        sides = [self._side(rows, of_rows) for rows, of_rows in ((was, of_was), (now, of_now))]
+        groups = np.concatenate([*(np.concatenate([s.group, s.group]) for s in sides), of_marks])
+        stretch = changed.widened(groups, np.concatenate([*(s.moments for s in sides), _at(marks)]))
+        # The stretch before the first change and the one behind the last may be told otherwise; all else stays.
+        sides = [s.within(stretch) for s in sides]
+        ends = (changed.low, changed.high, stretch.low, stretch.high)
+        line = Line.through(*(s.moments for s in sides), _at(marks), *ends)
+        lows, highs, first, last = (line.place(where, at) for at in ends)
+        stay = np.concatenate([line.place(of_marks, _at(marks)), first, last])
+        bounds = [np.unique(np.concatenate([s.places(line), stay])) for s in sides]
         kept = self._outliving(line, bounds, sides[0], where, lows, highs)
         if len(kept):
             bounds[1] = np.union1d(bounds[1], kept)
             pieces += self._marked(kept, line, keys, group)
-        stretch = line.neighbours(np.union1d(*bounds), lows, highs)
-        told, silent = self._answers(sides[0], line, bounds[0], stretch)
-        tells, noisy = self._answers(sides[1], line, bounds[1], stretch)
+        told, silent = self._answers(sides[0], line, bounds[0], (first, last))
+        tells, noisy = self._answers(sides[1], line, bounds[1], (first, last))
         self.failed += _but(noisy, silent)
         return [weighted(told, -1), weighted(tells, 1)]
 
@@ -331,6 +336,13 @@ class _Holding:
     @property
     def moments(self) -> Ticks:
         return np.concatenate([self.start, self.end])
+
+    def within(self, stretch: Stretches) -> _Holding:
+        """The rows that hold somewhere in the stretches of their groups."""
+        some = stretch.meets(self.group, self.start, self.end)
+        if some.all():
+            return self
+        return _Holding(self.rows.filter(pa.array(some)), self.group[some], self.start[some], self.end[some])
 
     def places(self, line: Line) -> Positions:
         return np.concatenate([line.place(self.group, self.start), line.place(self.group, self.end)])

@@ -108,17 +108,14 @@ class SnapshotReference:
         return found
 
     def _held(self, group: LastingGroup) -> list[Row]:
-        """The rows that hold. What a row was shortened to that has not come does not: the next that is shorter."""
+        """The rows that hold: of those that say the same and begin together, as many as there are, that end first."""
         families: dict[tuple[Any, ...], list[tuple[float, Row, int]]] = {}
         for row, n in group.rows.values():
             families.setdefault(self._family(row), []).append((self._stop(row), row, n))
         found: list[Row] = []
         for family in families.values():
-            owed = 0
-            for _, row, n in sorted(family, key=lambda known: -known[0]):
-                held = max(0, n - owed)
-                found += [row] * held
-                owed = max(0, owed - n)
+            ends = [row for _, row, n in sorted(family, key=lambda known: known[0]) for _ in range(n)]
+            found += ends[: max(0, sum(n for _, _, n in family))]
         return found
 
     def _family(self, row: Row) -> tuple[Any, ...]:
@@ -137,6 +134,10 @@ class SnapshotReference:
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
         said = pattern[SYNC]
+        waiting = [group for group in self.groups.values() if group.halves]
+        for group in waiting:
+            group.halves.clear()
+        told = [item for group in waiting for item in self._tell(group)]
         keys = set(pattern.restricted) <= set(self.declared.keys)
         if keys:
             for known, group in list(self.groups.items()):
@@ -150,8 +151,8 @@ class SnapshotReference:
                 if not group.rows:
                     del self.groups[known]
         else:
-            return []
-        return [Assertion(Pattern.by_name(self.declared.schema, {n: pattern[n] for n in pattern.restricted}))]
+            return told
+        return [*told, Assertion(Pattern.by_name(self.declared.schema, {n: pattern[n] for n in pattern.restricted}))]
 
     def _see_off(self, group: LastingGroup, final: float, begun: float) -> None:
         """Forget the rows that have ended; what was taken back and has not come until now never will."""
