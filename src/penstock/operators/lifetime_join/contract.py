@@ -1,4 +1,4 @@
-"""What lifetime joins offer: rows leave when they have ended and all up to then is final of the other input."""
+"""What lifetime joins offer: rows leave when they have ended and all up to then is final of both inputs."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def judge_lifetime_join(operator: LifetimeJoin, below: Sequence[Flow]) -> Verdic
     useful = ((0, SYNC), (1, SYNC))
     waits = [f for f, s in zip(below, said, strict=True) if s is None]
     if not waits:
-        why = (f"rows leave when they have ended, on `{SYNC} up to` of the other stream",)
+        why = (f"rows leave when they have ended, on `{SYNC} up to` of both streams",)
         return Verdict("bounded", "at once", flow, why, (), tuple(sorted(assumed)), useful)
     state: State = "unbounded" if any(endless_state(f) == "unbounded" for f in waits) else "as the data says"
-    whys = tuple(waiting_for("rows of the other stream that have ended", f, (SYNC,)) for f in waits)
+    whys = tuple(waiting_for("rows that have ended", f, (SYNC,)) for f in waits)
     needs = tuple(n for f in waits if not f.open for n in f.wanted((SYNC,)))
     return Verdict(state, "at once", flow, whys, needs, useful=useful)
 

@@ -2,8 +2,8 @@
 
 With A and B the rows before the epoch and dA and dB what it changes, pairs change by dA ⋈ B + A ⋈ dB + dA ⋈ dB: weights
 multiply, lifetimes intersect, and what comes out of it is put together, so that a pair whose end stays is not told
-again. A row of the one input is kept until all is final of the other up to its end: later changes there cannot reach
-it, and a retraction of the row itself brings along all that it says.
+again. A row is kept until all is final of both inputs up to its end: then no change of the other can reach it, and none
+of its own. Of retractions that come before what they are about nothing is told until that has come.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from penstock.plan.weight import WEIGHT, without_weight
 
 
 class LifetimeJoinKernel:
-    """`orders.settled[port]` says up to when all is final of the other input, as patterns over the rows of this one.
+    """`orders.settled[port]` says up to when all is final of both inputs, as patterns over the rows of this one.
 
     >>> import penstock as ps
     >>> from penstock.analysis.speculate import speculate
@@ -79,9 +79,12 @@ class LifetimeJoinKernel:
         new = [self._arrived(port, table) for port, table in enumerate(fresh)]
         # What was held of the keys of each change, in the other input.
         old = [self._partners(port, new[port], pieces[1 - port]) for port in (0, 1)]
-        changes = [self._pairs(new[0], old[0]), self._pairs(old[1], new[1]), self._pairs(new[0], new[1])]
+        came = []
         for port, stock in enumerate(self.stocks):
-            pieces[port] += stock.kept(stock.meet(new[port], pieces[port]).after)
+            met = stock.meet(new[port], pieces[port])
+            pieces[port] += stock.kept(met.after)
+            came.append(stock.revised(met)[2])
+        changes = [self._pairs(came[0], old[0]), self._pairs(old[1], came[1]), self._pairs(came[0], came[1])]
         bounds = [self._bound(port, orders.settled[port]) for port in (0, 1)]
         dropped: list[str] = []
         marked: list[tuple[str, pa.Table]] = []
@@ -89,7 +92,7 @@ class LifetimeJoinKernel:
         for port, stock in enumerate(self.stocks):
             # What is stored has been looked through already, unless there is something new to go by.
             some = pieces[port] if orders.release[port] else [p for p in pieces[port] if p.name is None]
-            self._forget(stock, some, bounds[port], bounds[1 - port])
+            self._forget(stock, some, bounds[port])
             gone, changed, made = stock.stored(pieces[port], port)
             dropped += gone
             marked += changed
@@ -115,7 +118,7 @@ class LifetimeJoinKernel:
         """What the other input holds of the keys of some rows."""
         stock = self.stocks[1 - port]
         wanted = distinct(np.sort(hash_keys(rows, self.stocks[port].keys))) if rows.num_rows else np.zeros(0, np.uint64)
-        return stock.of_hashes(wanted, pieces)
+        return stock.holding(stock.of_hashes(wanted, pieces))
 
     def _pairs(self, left: pa.Table, right: pa.Table) -> pa.Table:
         """Changes of pairs of these rows."""
@@ -147,7 +150,7 @@ class LifetimeJoinKernel:
         return found.select([alias for _, _, alias in self.join.pair]).take(pa.array(at))
 
     def _bound(self, port: int, settled: Iterable[Pattern]) -> int | None:
-        """The first tick that is not final of the other input."""
+        """The first tick that is not final of both inputs."""
         t = self.join.inputs[port].schema.type_of(SYNC)
         known = tuple(settled)
         bounds = [f for p in known if (f := frontier_of(p, SYNC)) is not None]
@@ -155,11 +158,11 @@ class LifetimeJoinKernel:
             return FOREVER
         return max((tick(at, t) + inclusive for at, inclusive in bounds), default=None)
 
-    def _forget(self, stock: Stock, pieces: Sequence[Piece], other: int | None, own: int | None) -> None:
-        """Rows go that have ended when all up to then is final of the other input, and at its end all."""
-        if other == FOREVER:
+    def _forget(self, stock: Stock, pieces: Sequence[Piece], bound: int | None) -> None:
+        """Rows go that have ended when all up to then is final of both inputs, and at their end all."""
+        if bound == FOREVER:
             for piece in pieces:
                 piece.kill(~piece.mark(DEAD))
-        elif other is not None:
-            for piece, chosen in stock.ended(pieces, other, own):
+        elif bound is not None:
+            for piece, chosen in stock.ended(pieces, bound, bound):
                 piece.kill(chosen)

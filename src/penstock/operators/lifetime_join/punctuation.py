@@ -18,7 +18,7 @@ from penstock.plan.orders import Orders
 
 
 class LifetimeJoinBehaviour(Behaviour):
-    """Passes on up to when both inputs are final, and lets rows of one go by what the other has said."""
+    """Passes on up to when both inputs are final, and lets rows go that have ended by then."""
 
     def __init__(self, operator: LifetimeJoin) -> None:
         self.schemas = [i.schema for i in operator.inputs]
@@ -26,7 +26,7 @@ class LifetimeJoinBehaviour(Behaviour):
         #: Per input the first tick that is not final; None while nothing is.
         self.reached: list[int | None] = [None, None]
         self.told: int | None = None
-        self.fresh = [False, False]
+        self.fresh = False
 
     def receive(self, arrived: Sequence[tuple[Pattern, ...]]) -> tuple[Pattern, ...]:
         for port, patterns in enumerate(arrived):
@@ -34,11 +34,11 @@ class LifetimeJoinBehaviour(Behaviour):
                 at = self._reaches(pattern, port)
                 known = self.reached[port]
                 if at is not None and (known is None or at > known):
-                    self.reached[port], self.fresh[port] = at, True
+                    self.reached[port] = at
         left, right = self.reached
         if left is None or right is None or (self.told is not None and min(left, right) <= self.told):
             return ()
-        self.told = min(left, right)
+        self.told, self.fresh = min(left, right), True
         return (_before(self.schema, self.told),)
 
     def _reaches(self, pattern: Pattern, port: int) -> int | None:
@@ -48,15 +48,12 @@ class LifetimeJoinBehaviour(Behaviour):
         return None if said is None else tick(said[0], self.schemas[port].type_of(SYNC)) + said[1]
 
     def orders(self) -> Orders:
-        """Rows of one input that have ended by then are of no further use."""
-        settled = [
-            () if at is None else (_before(schema, at),)
-            for schema, at in zip(self.schemas, reversed(self.reached), strict=True)
-        ]
-        release = tuple(known if new else () for known, new in zip(settled, reversed(self.fresh), strict=True))
-        self.fresh = [False, False]
-        sets = zip(self.schemas, settled, strict=True)
-        return Orders(release, tuple(PunctuationSet(schema).add(*known) for schema, known in sets))
+        """Rows that have ended by then are of no further use: no change of either input can reach them."""
+        known = [() if self.told is None else (_before(schema, self.told),) for schema in self.schemas]
+        release = tuple(known) if self.fresh else tuple(() for _ in known)
+        self.fresh = False
+        sets = zip(self.schemas, known, strict=True)
+        return Orders(release, tuple(PunctuationSet(schema).add(*said) for schema, said in sets))
 
     def to_json(self) -> dict[str, Any]:
         return {"reached": list(self.reached), "told": self.told}

@@ -72,6 +72,12 @@ class Stock:
         replaced = pa.concat_tables(before)
         return Met(pa.concat_tables(others), replaced, net([replaced, arrived]))
 
+    def revised(self, met: Met) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """What held of the keys that arrived, what holds now, and the difference."""
+        was, now = (self.holding(pa.concat_tables([met.others, t])) for t in (met.before, met.after))
+        plain = all(not t.num_rows or pc.min(t[WEIGHT]).as_py() > 0 for t in met)
+        return was, now, net([met.after, negated(met.before)] if plain else [now, negated(was)])
+
     def holding(self, rows: pa.Table) -> pa.Table:
         """The rows that hold, as often as they do.
 

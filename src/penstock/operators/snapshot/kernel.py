@@ -26,10 +26,10 @@ from penstock.kernels.hash import hash_keys
 from penstock.kernels.index import Mask, Positions, distinct, expand
 from penstock.kernels.stateful import DEAD, Circumstances, Held, Orders, Stepped
 from penstock.kernels.ticks import Ticks
-from penstock.kernels.weights import net, synced, weighted
+from penstock.kernels.weights import synced, weighted
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.distinct.kernel import Piece, alike, first_of_each, flags, pieces_of
-from penstock.operators.shared.stock import FOREVER, HELD, OWED, Stock, at_weight, moments, negated
+from penstock.operators.shared.stock import FOREVER, HELD, OWED, Stock, at_weight, moments
 from penstock.operators.snapshot.intervals import Line, Stretches, above, nodes_of, touched
 from penstock.operators.snapshot.operator import SnapshotAggregate
 from penstock.operators.top.kernel import rows_at, stored_at
@@ -120,9 +120,7 @@ class SnapshotKernel:
         rows_of = [p for p in pieces if p.group != MARKS]
         met = self.stock.meet(arrived, rows_of)
         pieces += self.stock.kept(met.after)
-        was, now = (self.stock.holding(pa.concat_tables([met.others, t])) for t in (met.before, met.after))
-        owed = any(p.group == OWED for p in pieces)
-        change = net([now, negated(was)] if owed else [met.after, negated(met.before)])
+        was, now, change = self.stock.revised(met)
         if not change.num_rows:
             return []
         marks = self._marks(change, pieces)
