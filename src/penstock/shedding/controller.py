@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from penstock.plan.plan import Plan
@@ -26,6 +27,10 @@ DRIFT = 0.25
 DROP_COST = 2e-8
 #: As much of the capacity at most is planned for working off what has piled up.
 MELTING = 0.5
+#: An epoch that takes so many times as long as it has says at once that it is too much.
+HURRY = 2
+#: So often load and capacity are worked out though nothing speaks for too much.
+LOOK = 16
 #: What must be spare before something is given back, as a share of capacity: or it would be taken again at once.
 SLACK = 0.1
 
@@ -79,6 +84,8 @@ class Controller:
         self, policy: Shedding, before: RoadStanding, measured: RunStatistics, cores: int
     ) -> tuple[ShedPlan, RoadStanding]:
         """The row of the table for the next epoch, and where the controller stands then."""
+        if policy.load is None and not before.cursor and self._is_idle(measured):
+            return ShedPlan(dict.fromkeys(self._names, 1.0), {}, {}, 0.0), before
         network, arriving = self.network(measured), self._arriving(measured)
         roads = self.roads(network, arriving)
         cursor = min(before.cursor, len(roads.rows) - 1)
@@ -107,6 +114,17 @@ class Controller:
         full_utility = sum(t.weight for t in self.terms.values())
         at = RoadStanding(cursor, len(roads.rows), row.lost, full_utility, load, capacity, pressure)
         return row, at
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(e.name for e in self.plan.exits)
+
+    def _is_idle(self, measured: RunStatistics) -> bool:
+        """Whether there is plainly no need to give anything up; now and then one looks all the same."""
+        if not measured.every:
+            return measured.epochs > 1  # A run that ends takes the time that it takes.
+        late = measured.last / measured.every
+        return max(late, measured.busy) < OverloadMonitor.limit / 2 and measured.epochs % LOOK != 1
 
     def network(self, measured: RunStatistics) -> Network:
         return network_of(self.plan, measured)
@@ -139,7 +157,9 @@ class Controller:
         return {n.id: measured.rates.get(n.id, 1.0) for n in self.plan.sources}
 
     def _waiting(self, measured: RunStatistics) -> dict[str, float]:
-        return {n: float(b.rows) for n, b in measured.backlog.items() if b.rows}
+        """Rows by source beyond those that come between two epochs anyway."""
+        usual = {n: rate * measured.every for n, rate in measured.rates.items()}
+        return {n: rows - usual.get(n, 0.0) for n, rows in measured.queued.items() if rows > usual.get(n, 0.0)}
 
     def _capacity(self, policy: Shedding, measured: RunStatistics, cores: int) -> Capacity:
         """What the machine can take: its cores as far as epochs use them, less what epochs cost anyway."""
@@ -161,8 +181,11 @@ class Controller:
     ) -> Pressure:
         if not measured.epochs or not measured.every:
             return before  # A run that ends takes the time that it takes.
-        late = min(1.0, measured.seconds / measured.every)
+        late = min(1.0, measured.last / measured.every)
+        # Whoever takes much longer than he has need not be asked again and again.
+        patience = 1 if measured.last > HURRY * measured.every else OverloadMonitor.patience
         less = roads.rows[max(0, cursor - 1)].saves(arriving)
         load = (room.free + excess - less) / room.free if room.free else 1.0
-        sample = LoadSample(max(measured.busy, late), self._waiting(measured), {}, load)
-        return OverloadMonitor().after(before, sample)
+        waiting = {n: float(rows) for n, rows in measured.queued.items()}
+        sample = LoadSample(max(measured.busy, late), waiting, {}, load)
+        return OverloadMonitor(patience=patience).after(before, sample)

@@ -71,14 +71,19 @@ class Outlook:
         """The same with so many windows ahead planned anew; `first` is where the stream begins, if that is news."""
         record = replace(self.record, next=first) if self.record.next is None else self.record
         start = record.next or 0
-        _, dropped = fates.decide(record, start, start + ahead, share)
+        # Where nothing is to go nobody need be asked, window by window.
+        dropped = fates.decide(record, start, start + ahead, share)[1] if share else ()
         return replace(self, record=record, share=share, until=start + ahead, ahead=tuple(dropped))
 
     def passed(self, fates: Fates, newest: int) -> tuple[Settled | None, Outlook]:
         """What is settled now that an event of window `newest` may have come. What lay beyond the horizon is kept."""
         if self.next is None or newest < self.next:
             return None, self
-        record, dropped = fates.decide(self.record, self.next, min(newest + 1, self.until), self.share)
+        record, dropped = self.record, list[tuple[int, int]]()
+        if self.share:
+            record, dropped = fates.decide(record, self.next, min(newest + 1, self.until), self.share)
+        else:
+            record = replace(record, next=newest + 1, share=0.0, owed=0, missing=())
         if newest >= self.until:
             record = replace(record, next=newest + 1, missing=())
         settled = Settled(self.next, newest, tuple(dropped))

@@ -15,6 +15,8 @@ DECAY = 0.9
 WARMING = 2
 #: From fewer epochs than this a fixed cost cannot be told from one per row.
 ENOUGH = 4
+#: What is left of the rate at which rows arrived after a second.
+RATE_DECAY = 0.7
 #: The name under which the cost of an epoch as a whole is fitted.
 WHOLE = "the epoch"
 
@@ -70,8 +72,12 @@ class RunStatistics:
     backlog: Mapping[str, Backlog] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
     """By source, rows that arrive in a second, lately."""
+    queued: Mapping[str, int] = field(default_factory=dict)
+    """By source, rows that were there when the last epoch was planned: those it took, and those it left."""
     seconds: float = 0.0
     """What an epoch takes, lately."""
+    last: float = 0.0
+    """What the last one took."""
     every: float = 0.0
     busy: float = 0.0
     """The share of the cores that was busy, lately."""
@@ -97,7 +103,12 @@ class RunStatistics:
             fits,
             dict(now.backlog) or self.backlog,
             self._arrived(now, span),
+            {
+                n: now.rows_in.get(n, 0) + now.spared.get(n, 0) + ((b.rows or 0) if (b := now.backlog.get(n)) else 0)
+                for n in {*now.backlog, *now.spared, *(n for n in now.rows_in if n.startswith("source:"))}
+            },
             self._decayed(self.seconds, now.seconds),
+            now.seconds,
             now.every,
             self._decayed(self.busy, spent / (max(1, now.cores) * span)),
         )
@@ -114,7 +125,9 @@ class RunStatistics:
             came = now.rows_in.get(source, 0) + now.spared.get(source, 0) + grown
             rate = max(0.0, came / span)
             known = rates.get(source)
-            rates[source] = rate if known is None else DECAY * known + (1 - DECAY) * rate
+            # By the clock, not by epochs: those that take long have seen more.
+            left = RATE_DECAY**span
+            rates[source] = rate if known is None else left * known + (1 - left) * rate
         return rates
 
     def cost(self, operator: str) -> float:
@@ -150,7 +163,9 @@ class RunStatistics:
             "fits": {name: fit.to_json() for name, fit in sorted(self.fits.items())},
             "backlog": {name: b.to_json() for name, b in sorted(self.backlog.items())},
             "rates": {name: _short(r) for name, r in sorted(self.rates.items())},
+            "queued": dict(sorted(self.queued.items())),
             "seconds": _short(self.seconds),
+            "last": _short(self.last),
             "every": self.every,
             "busy": _short(self.busy),
         }

@@ -49,16 +49,20 @@ def account_of(shedder: Shedder, begun: Begun) -> list[dict[str, Any]]:
         done, window = begun.settled.get(output.name), output.window
         if done is None or window is None:
             continue
+        tally = begun.shed_state["tallies"][output.name]
+        if not tally["dropped"]:
+            continue  # Nothing was ever given up, so there is nothing to tell. The first line tells of all before.
+        windows = tally["windows"] if tally["dropped"] == done.lost else done.windows
         t = shedder.plan[output.exit.root].operator.schema.type_of(output.label)
-        delivered = 100 * (1 - done.lost / done.windows)
+        delivered = 100 * (1 - done.lost / windows)
         lines.append(
             {
                 "epoch": begun.plan.epoch,
                 "sink": output.name,
-                "windows": done.windows,
+                "windows": windows,
                 "dropped": done.lost,
                 "delivered": delivered,
-                "longest_gap": begun.shed_state["tallies"][output.name]["gap"],
+                "longest_gap": tally["gap"],
                 "utility": shedder.terms[output.name].graph.at(delivered),
                 "dropped_windows": [str(from_tick(window.start(n), t)) for n in numbers(done.dropped)],
             }
