@@ -210,12 +210,12 @@ def test_with_any_drops_changed_at_any_epoch_what_comes_would_have_come(data: st
             assert row <= gap
 
 
-@pytest.mark.parametrize("point", ["planned", "scanned", "commit", "published"])
+@pytest.mark.parametrize("point", ["planned", "scanned", "merged", "commit", "published"])
 @pytest.mark.parametrize("at", [1, 3])
 def test_after_a_crash_the_same_windows_are_missing(point: str, at: int) -> None:
     write("traffic", straight())
     shedding = ps.Shedding.to("50%", seed=3)
-    free, _ = fresh(sliding(traffic()), "shed", shedding=shedding)
+    free, _ = fresh(sliding(traffic()), "shed", shedding=shedding, fuse_below=0)
     seen = 0
 
     def crash(reached: str) -> None:
@@ -225,10 +225,14 @@ def test_after_a_crash_the_same_windows_are_missing(point: str, at: int) -> None
             raise Crash(point)
 
     with hooked(crash), pytest.raises(BaseException):  # noqa: B017 - the plug is pulled
-        fresh(sliding(traffic()), "shed", shedding=shedding)
+        fresh(sliding(traffic()), "shed", shedding=shedding, fuse_below=0)
     assert seen == at
-    again = start(sliding(traffic()), "shed", shedding=shedding)
+    again = start(sliding(traffic()), "shed", shedding=shedding, fuse_below=0)
     assert results("shed") == free
+    # The account names what is missing, each window once.
+    dropped = [int(w) for some in again.account["dropped_windows"].to_pylist() for w in some]
+    assert len(dropped) == len(set(dropped)) == again.driver.manifest.shed["tallies"]["sink-1"]["dropped"]
+    assert set(dropped).isdisjoint(row[0] for row in free)
     assert again.driver.manifest.shed["tallies"]["sink-1"]["windows"] > 100
 
 

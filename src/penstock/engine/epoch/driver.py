@@ -225,6 +225,8 @@ class Driver:
         began = time.perf_counter()
         if stored is not None:
             plan = stored
+            # As it stood when this was planned: what passes in the epoch is found again, and told again.
+            self.shedder.restore(plan.shed, self.manifest.epoch)
             self.table_keeper.restore(plan.tables)
             for node_id, splits in plan.splits.items():
                 self.readers[node_id].advance([Split.from_json(s) for s in splits])

@@ -93,7 +93,6 @@ def _take_up_plans(driver: Driver, newest: int) -> None:
     driver.feedback.give_back(driver.checkpoint.plans_after(epoch - 1))
     driver.checkpoint.forget_plans(epoch - 1)
     if driver.stored:
-        driver.shedder.restore(driver.stored[epoch - 1].shed, driver.manifest.epoch)
         driver.feedback.take_up(driver.stored[epoch - 1].control, driver.manifest.epoch)
 
 
