@@ -20,7 +20,7 @@ FIND_PYTHON = python=; for candidate in "$$PENSTOCK_PYTHON" $(1) python3.12 pyth
 	done
 
 .PHONY: help setup demo test test-fast lint format bench bench-setup bench-join bench-feedback bench-speculation bench-shedding docs lock clean \
-  fuzz fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-crashes fuzz-kills
+  fuzz fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-power fuzz-crashes fuzz-kills
 
 help: ## Show this list
 	@echo "Penstock: data streams on Spark. Targets:"
@@ -74,7 +74,7 @@ bench-speculation: bench-setup ## What answers now, corrections later cost and g
 bench-shedding: $(READY) ## What ways of giving up cost under overload, simulated, against the published shapes
 	@$(BIN)/python -m benchmarks.shedding $(ARGS)
 
-fuzz: fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other; EXAMPLES=3000 searches longer
+fuzz: fuzz-texts fuzz-semantics fuzz-sql fuzz-plans fuzz-shedding fuzz-engine fuzz-power fuzz-crashes fuzz-kills ## Long random search: all of the parts below, one after the other; EXAMPLES=3000 searches longer
 
 # Each part ends within the hour on two cores and says at its end what it tried. Those that need no JVM take all cores.
 # Hypothesis tries others every time; EXAMPLES is how many of each kind.
@@ -100,11 +100,14 @@ fuzz-shedding: $(READY) ## Dropped windows of 10,000 networks: what is kept is w
 fuzz-engine: $(READY) ## Messages at any step, two writers, runs that do not end
 	@echo "== fuzz: engine";    $(FUZZ) $(ON_ALL_CORES) tests/engine
 
+fuzz-power: $(READY) ## 3,000 power cuts on a disk that forgets what nobody waited for
+	@echo "== fuzz: power";     $(FUZZ) $(ON_ALL_CORES) tests/spark/test_power_loss.py
+
 fuzz-crashes: $(READY) ## 1,000 crashes at steps of the commit protocol, on Spark
 	@echo "== fuzz: crashes";   $(FUZZ) tests/spark/test_crash.py
 
-fuzz-kills: $(READY) ## kill -9 at random moments; 3,000 power cuts; the check of Spark queries
-	@echo "== fuzz: kills";     $(FUZZ) tests/spark --deselect tests/spark/test_crash.py
+fuzz-kills: $(READY) ## kill -9 at random moments; the check of Spark queries
+	@echo "== fuzz: kills";     $(FUZZ) tests/spark --deselect tests/spark/test_crash.py --deselect tests/spark/test_power_loss.py
 
 docs: $(READY) ## Check that links in the docs lead somewhere and that their examples run
 	@$(BIN)/python -m pytest -q --doctest-glob='*.md' tests/test_docs.py $(wildcard README.md docs)
