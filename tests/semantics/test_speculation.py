@@ -356,6 +356,17 @@ def test_what_never_comes_changes_nothing_of_a_join(how: str) -> None:
     _waiting(how, lambda case, cut: on_kernels(case, cut, change=at_once))
 
 
+@pytest.mark.parametrize("query", ["s.agg(x='sum(n)')", "s.group_by('k').agg(m='sum(n)').agg(x='sum(m)')"])
+def test_one_sum_of_all_that_is_too_large_for_a_while_is_told_when_it_fits(query: str) -> None:
+    numbers = (2**63 - 1, 2**63 - 2, -(2**62), -(2**62), -5)
+    rows = tuple(("", {"ts": 0, "k": "abcde"[i], "id": i, "n": n}) for i, n in enumerate(numbers))
+    case = Case(query, (Feed("s", rows),))
+    found = on_kernels(case, Cut(file_rows=1, max_rows=1), change=at_once)
+    assert holding(found.rows) == [{"x": sum(numbers)}]
+    assert len(found.shown) == 1
+    assert holding(on_reference_at_once(case)) == [{"x": sum(numbers)}]
+
+
 @pytest.mark.spark
 def test_what_never_comes_changes_nothing_of_a_join_on_spark(spark: Any) -> None:
     _waiting("full", lambda case, cut: on_spark(case, cut, spark, change=at_once))
