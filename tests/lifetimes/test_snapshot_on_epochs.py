@@ -154,3 +154,10 @@ def test_a_retraction_whose_insert_never_comes_is_a_dead_letter() -> None:
     bench.epoch(events("C(10)"))
     assert [row["v"] for row in bench.failed] == [7, 5]
     assert NEVER_CAME and not bench.live()
+
+
+def test_what_a_cti_has_passed_is_not_joined_with_what_comes_after() -> None:
+    """The boundary at 4 outlives its row: without it [1, 4) would have to be told anew, from before the CTI."""
+    stream = events("I(1,10,5) I(4,8,3) I(12,15,4) C(2) R(4,8,4,3) C(∞)")
+    told = run(Bench(told_at_once(query("sum"))), [[event] for event in stream])
+    assert fold(told) == fold(events("I(1,4,5) I(4,10,5) I(12,15,4)"))
