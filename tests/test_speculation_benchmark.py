@@ -60,9 +60,12 @@ def _case(middle: float, strong: float, pathway: float) -> dict[str, Any]:
 
 def test_targets_are_held_or_missed() -> None:
     told = targets_table({"cases": [_case(1.5, 1.0, 9.0)]})
-    assert "| middle ÷ strong | ≤ 2 × | 1.5 × (1.5–1.5) | held |" in told and "≥ 5 × | 6.0 × (6.0–6.0) | held |" in told
+    assert (
+        "| middle ÷ strong | ≤ 2 × | 1.50 × (1.50–1.50) | held |" in told
+        and "≥ 5 × | 6.00 × (6.00–6.00) | held |" in told
+    )
     told = targets_table({"cases": [_case(2.5, 1.0, 9.0)]})
-    assert "2.5 × (2.5–2.5) | missed |" in told and "3.6 × (3.6–3.6) | missed |" in told
+    assert "2.50 × (2.50–2.50) | missed |" in told and "3.60 × (3.60–3.60) | missed |" in told
 
 
 def test_who_was_not_asked_to_the_end_is_told_with_its_runs() -> None:

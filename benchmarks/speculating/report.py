@@ -191,9 +191,11 @@ def targets_table(told: Record | None) -> str:
 def _target(
     case: Record, what: str, aim: str, over: list[float], under: list[float], bound: float, most: bool = False
 ) -> list[str]:
-    middle = statistics.median(over) / statistics.median(under)
+    rounds = [a / b for a, b in zip(over, under)]
+    middle = statistics.median(rounds)
     held = middle <= bound if most else middle >= bound
-    return [case["name"], what, aim, ratio(over, under), "held" if held else "missed"]
+    said = f"{middle:.2f} ×" + (f" ({min(rounds):.2f}–{max(rounds):.2f})" if len(rounds) > 1 else ", 1 round")
+    return [case["name"], what, aim, said, "held" if held else "missed"]
 
 
 # --- pictures -----------------------------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ def draw(record: Record, folder: Path = IMAGES) -> None:
 def _draw_cost(plt: Any, cost: Record, path: Path) -> None:
     figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
     plans = dict.fromkeys(f["plan"] for f in cost["kernels"])
-    colours = dict(zip(plans, (OURS, OTHER, BAD)))
+    colours = dict(zip(plans, (OURS, OTHER, "tab:purple", BAD), strict=True))
     for plan, epoch, found in _plans(cost):
         line, label = ("o-", f"{plan}, epochs of {epoch:,}") if epoch > 1000 else ("o:", None)
         axis.plot([f["events"] for f in found], [f["seconds"] for f in found], line, color=colours[plan], label=label)
