@@ -61,3 +61,31 @@ def test_blocking_longer_than_one_remembers_is_refused(tmp_path: Path) -> None:
 def test_a_point_of_the_dial_is_read_as_it_is_written(text: str) -> None:
     found = ps.Consistency.parse(text)
     assert ps.Consistency.parse(found.text) == found
+
+
+DIALLED = """
+import penstock as ps
+cars = ps.stream("cars", "ts timestamp, k int", time="ts").read_json({data!r})
+query = cars.window("1 h").group_by("k").agg(n="count(*)")
+settings = {{"consistency": "middle/2 h"}}
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "trace"])
+def test_a_query_file_names_its_dial_as_the_command_line_does(tmp_path: Path, command: str) -> None:
+    run(tmp_path, 0, 1)
+    (tmp_path / "q.py").write_text(DIALLED.format(data=str(tmp_path / "in")))
+    done = CLI.invoke(app, [command, str(tmp_path / "q.py")])
+    assert done.exit_code == 0, done.output
+    assert {"check": "corrected", "explain": "corrected", "trace": "_weight 1"}[command] in done.output
+
+
+def test_a_length_that_is_none_is_named_as_it_was_given(tmp_path: Path) -> None:
+    run(tmp_path, 0, 1)
+    assert "remember: 'banana' is not a duration" in say(tmp_path, "--remember", "banana")
+
+
+def test_a_dial_at_the_weak_corner_is_read() -> None:
+    assert ps.Consistency.parse("weak/1 min") == ps.Consistency.weak(remember="1 min")
+    with pytest.raises(ps.UserError, match="consistency 'weak' is not possible"):
+        ps.Consistency.parse("weak")

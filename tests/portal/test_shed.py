@@ -93,6 +93,8 @@ def test_what_would_be_lost_is_known_before_the_start(home: Path) -> None:
     assert shares == sorted(shares, reverse=True) and shares[-1] < 70
     assert all(a["utility"] >= b["utility"] for a, b in pairwise(rows))
     assert "costs are not known" in say("shed", "q.py", "--at", "+60%")
+    Path("nothing.json").write_text("{}")
+    assert "costs are not known" in say("shed", "q.py", "--at", "+60%", "--costs", "nothing.json")
     too_much = say("shed", "q.py", "--at", "+900%")
     assert "too much whatever is given up" in too_much or "sink-1" in too_much
 
@@ -123,6 +125,12 @@ def test_graphs_are_drawn(home: Path) -> None:
         (("shed", "q.py"), "is a query file, not a run"),
         (("shed", "q.py", "--at", "50"), "--at 50: no load"),
         (("shed", "out"), "started without qos= and shedding="),
+        (("shed", "out", "--to", ""), "write '60%', 'auto' or 'off'"),
+        (("shed", "out", "--costs", "costs.json"), "--costs goes with --at"),
+        (("qos", "q.py", "--png", "nowhere/worth.png"), "there is no folder 'nowhere'"),
+        (("qos", "q.py", "--png", "in"), "--png 'in' is a folder"),
+        (("qos", "q.py", "--png", "worth.docx"), "nothing is drawn as '.docx'"),
+        (("calibrate", "q.py", "--out", "nowhere/costs.json"), "there is no folder 'nowhere'"),
         (("shed", "nowhere"), "is not the checkpoint of a run"),
     ],
 )
@@ -149,6 +157,11 @@ def test_check_says_what_can_be_shed(home: Path) -> None:
     text = say("check", "q.py")
     assert "shedding: sink-1: window drops by window_start, before cars is processed" in text
     assert "shedding: sink-1: gap=3 lets at most 75% of the windows go, 3 in a row" in text
+    events = QUERY.format(data="in", out="out").replace('.window(10).group_by("lane").agg(n="count(*)")', "")
+    Path("events.py").write_text(events)
+    assert "lets at most 75% of the results go; how many in a row, only windows can promise" in say(
+        "check", "events.py"
+    )
     Path("q.py").write_text(Path("q.py").read_text().replace("qos =", "worth ="))
     assert "shedding:" not in say("check", "q.py")
     assert json.loads(say("check", "q.py", "--json"))["shedding"]

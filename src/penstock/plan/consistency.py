@@ -56,8 +56,8 @@ forgotten cannot be waited for
     @classmethod
     def at(cls, *, block: Extent | None, remember: Extent | None) -> Consistency:
         """Any point: None stands for as long as it takes."""
-        waits, here = _measured(block, "block")
         knows, there = _measured(remember, "remember")
+        waits, here = _measured(block, "block")
         if here is not None and there is not None and here != there:
             raise UserError(
                 f"Consistency: block={block!r} and remember={remember!r} do not go together",
@@ -87,6 +87,8 @@ Consistency.middle(remember=20))
                 return cls.strong(remember=remember)
             case "middle":
                 return cls.middle(remember=remember)
+            case "weak" if remember is not None:
+                return cls.weak(remember=remember)
             case _ if remember is not None:
                 waits, knows = (None if part == "-" else part for part in (first, remember))
                 return cls.at(block=waits, remember=knows)

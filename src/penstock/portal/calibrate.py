@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from penstock.engine.progress import Progress
 from penstock.engine.query import Queries
 from penstock.engine.sink import deliver
 from penstock.engine.terminal import say
-from penstock.portal.options import File, Json, Master, Quiet
+from penstock.portal.options import File, Json, Master, Quiet, writable
 from penstock.portal.outcome import queries_of
 from penstock.portal.script import check_sources, load
 from penstock.portal.table import print_table
@@ -36,12 +35,13 @@ def calibrate(
     quiet: Quiet = False,
 ) -> None:
     """Run a query over its present input, into nothing, and say what every operator costs per row."""
+    target = None if out is None else writable(out, "--out")
     script = load(file)
     queries = queries_of(script, as_json=True, quiet=True)
     check_sources(queries)
     measured = calibrated(queries, rows, master)
-    if out is not None:
-        Path(out).write_text(json.dumps(measured.to_json()), encoding="utf-8")
+    if target is not None:
+        target.write_text(json.dumps(measured.to_json()), encoding="utf-8")
     if as_json:
         say_json(measured.summary())
     elif not quiet:

@@ -90,8 +90,12 @@ def shedding_lines(plan: Plan, worth: Mapping[str, QoS]) -> Iterator[str]:
     """
     for name, each in sheddable(plan, worth).items():
         yield from (f"{name}: {way.line}" for way in each.ways)
-        if name in worth and (gap := worth[name].gap) is not None:
-            yield f"{name}: gap={gap} lets at most {worth[name].most:.0%} of the windows go, {gap} in a row"
+        if name in worth and (gap := worth[name].gap) is not None and each.best is not None:
+            windows = each.best.kind == "window"
+            what = (
+                f"windows go, {gap} in a row" if windows else "results go; how many in a row, only windows can promise"
+            )
+            yield f"{name}: gap={gap} lets at most {worth[name].most:.0%} of the {what}"
 
 
 def check_spark_script(spec: str, arguments: Sequence[str] = (), output_mode: str = "append") -> list[CheckedQuery]:

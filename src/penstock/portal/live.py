@@ -243,7 +243,7 @@ def plain_line(p: Progress) -> str:
     if p.dead:
         parts.append("dead: " + " ".join(f"{reason} {count:,}" for reason, count in sorted(p.dead.items())))
     if p.shedding:
-        parts += [f"{label} {value} {more}".rstrip() for label, value, more in shedding_lines(p)]
+        parts += [f"{label} {value} {more}".strip() for label, value, more in shedding_lines(p)]
     if p.guards or p.saved:
         parts.append(f"feedback: {_guards(p)}" + (f", {spared}" if (spared := Savings.of(p.saved)) else ""))
     return ", ".join(parts)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from penstock.engine.query import Queries
+from penstock.errors import UserError
 from penstock.plan.consistency import Consistency
 from penstock.portal.script import Script
 
@@ -46,5 +49,20 @@ def turned(queries: Queries, dial: str | Consistency | None) -> Queries:
 
 def at_dial(script: Script, dial: str | None) -> Script:
     """The script with its query at the point that the command line, or else its settings, name: to look at it."""
-    chosen = script.settings.get("consistency") if dial is None else Consistency.parse(dial)
+    chosen = script.settings.get("consistency") if dial is None else dial
+    if isinstance(chosen, str):
+        chosen = Consistency.parse(chosen)
     return script if chosen is None else replace(script, query=script.query.at(chosen))
+
+
+def writable(file: str, option: str) -> Path:
+    """A file that an option names to be written, refused before the work is done for it."""
+    path = Path(file)
+    folder = path.parent
+    if not file or path.is_dir():
+        raise UserError(f"{option} '{file}' is a folder" if file else f"{option}: no file", hint="name a file to write")
+    if not folder.is_dir():
+        raise UserError(f"{option} '{file}': there is no folder '{folder}'", hint="create it first, or name another")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise UserError(f"{option} '{file}' may not be written", hint="name a file that you may write")
+    return path

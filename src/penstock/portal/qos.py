@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from penstock.engine.terminal import say
 from penstock.errors import UserError
-from penstock.portal.options import File, Json, Quiet
+from penstock.portal.options import File, Json, Quiet, writable
 from penstock.portal.outcome import queries_of
 from penstock.portal.script import load
 from penstock.portal.watch import say_json
@@ -34,7 +35,7 @@ def qos(
             hint="qos = ps.QoS(loss=[(100, 1), (50, .7), (0, 0)]), or query.to(sink, qos=…)",
         )
     if png is not None:
-        draw({name: graphs(worth) for name, worth in found.items()}, png)
+        draw({name: graphs(worth) for name, worth in found.items()}, writable(png, "--png"))
     if as_json:
         say_json({name: repr(worth) for name, worth in found.items()})
     elif not quiet:
@@ -75,9 +76,12 @@ def plotted(graph: Graph, width: int = WIDTH, height: int = HEIGHT) -> list[str]
     return [*lines, f"     {ends[0]}{ends[1]:>{width - len(ends[0])}}"]
 
 
-def draw(found: dict[str, dict[str, Graph]], path: str) -> None:
+def draw(found: dict[str, dict[str, Graph]], path: Path) -> None:
     """All graphs in one picture."""
-    import matplotlib
+    try:
+        import matplotlib
+    except ImportError:
+        raise UserError("--png needs the package matplotlib", hint="pip install 'penstock[demo]'") from None
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -92,5 +96,10 @@ def draw(found: dict[str, dict[str, Graph]], path: str) -> None:
         axis.set_ylim(0, 1.05)
         axis.set_title(title, loc="left", fontsize=10)
         axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=130)
+    known = figure.canvas.get_supported_filetypes()
+    if (form := path.suffix.removeprefix(".").lower()) not in known:
+        raise UserError(
+            f"--png '{path}': nothing is drawn as '{path.suffix}'", hint=f"one of {', '.join(sorted(known))}"
+        )
+    figure.savefig(path, dpi=130, format=form)
     plt.close(figure)

@@ -48,12 +48,18 @@ def shed(
     quiet: Quiet = False,
 ) -> None:
     """Show what a run gives up and where it stands in its table of plans, or say how much it is to give up."""
-    chosen = [option for option, given in (("--to", to), ("--off", off), ("--auto", auto), ("--at", at)) if given]
+    chosen = [
+        option
+        for option, given in (("--to", to), ("--off", off), ("--auto", auto), ("--at", at))
+        if given not in (None, False)
+    ]
     if len(chosen) > 1:
         raise UserError(f"{' and '.join(chosen)} exclude each other", hint="say one of them")
     if at is not None:
         _forecast(target, at, costs, as_json=as_json, quiet=quiet)
         return
+    if costs is not None:
+        raise UserError("--costs goes with --at", hint=f"penstock shed FILE.py --at +50% --costs {costs}")
     if target.partition(":")[0].endswith(".py"):
         raise UserError(f"'{target}' is a query file, not a run", hint=f"penstock shed {target} --at +50%")
     consumer = Consumer.at(target)
@@ -165,7 +171,7 @@ def _forecast(target: str, at: str, costs: str | None, *, as_json: bool, quiet: 
         )
     if quiet:
         return
-    if not as_json and costs is None:
+    if not as_json and not measured.operators:
         say("costs are not known: every operator is taken to cost the same (penstock calibrate measures them)")
     print_table(pa.Table.from_pylist(rows), as_json)
     if not as_json and not rows[-1]["enough"]:

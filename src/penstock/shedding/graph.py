@@ -117,8 +117,8 @@ def check_falling(points: Sequence[Point], what: str, *, rising_x: bool, unit: s
     for (x0, u0), (x1, u1) in pairwise(points):
         named = f"the piece from ({plain(x0)}, {plain(u0)}) to ({plain(x1)}, {plain(u1)})"
         if x0 == x1 or (x1 > x0) != rising_x:
-            order = "grow" if rising_x else "fall"
-            raise UserError(f"{what}: {named} is out of order", hint=f"{unit} must {order} from point to point")
+            units, order = ("seconds", "grow") if rising_x else ("percent", "fall")
+            raise UserError(f"{what}: {named} is out of order", hint=f"{units} must {order} from point to point")
         if u1 > u0:
             raise UserError(f"{what}: {named} rises", hint=f"more loss is never worth more: at most {plain(u0)} there")
     for first, middle, last in zip(points, points[1:], points[2:]):

@@ -19,8 +19,8 @@ class QoS:
 
     `loss`: (percent of the results that are delivered, utility), from (100, 1) to (0, 0). `value`: what rows are worth
     by one attribute. `latency`: (seconds until a result is out, utility), or a length of time instead of seconds.
-    `gap`: at most so many results in a row may be missing (of each group). `weight`: how much this output counts
-    beside others.
+    `gap`: at most so many windows in a row may be missing; of other results, no larger share. `weight`: how much this
+    output counts beside others.
 
     >>> QoS(loss=[(100, 1), (50, .7), (0, 0)], value={"speed": [((0, 50), .2), ((51, 100), 1)]}, gap=10)
     QoS(loss=[(100, 1), (50, 0.7), (0, 0)], value={'speed': [((0, 50), 0.2), ((51, 100), 1)]}, gap=10)
