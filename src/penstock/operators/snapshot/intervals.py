@@ -20,7 +20,7 @@ def nodes_of(first: Positions, end: Positions, size: int) -> tuple[Positions, Po
     """The fewest nodes that together stand for the intervals [first, end) of each row: pairs (row, node).
 
     >>> [part.tolist() for part in nodes_of(np.array([0, 1]), np.array([4, 4]), 4)]
-    [[1, 0, 1], [5, 1, 3]]
+    [[1, 1, 0], [5, 3, 1]]
     """
     low, high, row = first + size, end + size, np.arange(len(first))
     rows: list[Positions] = [row[:0]]
