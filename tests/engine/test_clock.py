@@ -126,7 +126,16 @@ def test_statistics_that_show_no_jump_leave_splits_to_tasks_of_their_own() -> No
     ]
     # Nobody knows yet what comes before the first: one task reads them all.
     assert [len(task) for task in plan_tasks(state, splits, 4)] == [4]
-    told = {"keys": [], "punctuations": [], "values": [], "over": [], "tops": {}, "seen": {}, "tallies": {}, "counted": None}
+    told = {
+        "keys": [],
+        "punctuations": [],
+        "values": [],
+        "over": [],
+        "tops": {},
+        "seen": {},
+        "tallies": {},
+        "counted": None,
+    }
     state.absorb([{"partition": "", "ordinal": -1, "highs": {"ts": 0}, **told}])
     assert [len(task) for task in plan_tasks(state, splits, 4)] == [1, 1, 1, 1]
     assert [len(task) for task in plan_tasks(state, [splits[0], *splits[3:], splits[1]], 4)] == [1, 2]
