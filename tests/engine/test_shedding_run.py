@@ -381,3 +381,17 @@ def test_rows_of_single_events_go_by_value_too() -> None:
     found, _ = fresh(query, "shed", shedding=ps.Shedding.to("50%"), qos=worth)
     missing = free - found
     assert not found - free and {row[1] for row in missing} == {0, 1}
+
+
+def test_rows_go_by_value_though_other_outputs_read_the_same_events() -> None:
+    write("traffic", straight())
+    events, worth = traffic(), ps.QoS(value={"k": [(0, 0.1), (1, 0.2)]})
+    much = {"free": "100%", "shed": "50%"}
+    for folder in much:
+        shutil.rmtree(FOLDER / folder, ignore_errors=True)
+        queries = [events.where(f"ts >= {n}").to(ps.parquet(str(FOLDER / folder / str(n))), qos=worth) for n in (0, 1)]
+        options = {"checkpoint": str(FOLDER / folder / "checkpoint"), "max_rows": 30, "spark": local_session()}
+        ps.start(queries, trigger="available_now", shedding=ps.Shedding.to(much[folder]), **options).wait()
+    for n in "01":
+        missing = results(f"free/{n}") - (found := results(f"shed/{n}"))
+        assert not found - results(f"free/{n}") and {row[1] for row in missing} == {0, 1}

@@ -166,7 +166,9 @@ class Shedder:
 
     def _by_value(self, output: Outgoing) -> bool:
         assert self.wish is not None
-        return self.wish.sheddable[output.name]["semantic"].possible and bool(output.label or output.chance)
+        ways = self.wish.sheddable[output.name]
+        # Results of single events go or come, whoever else reads these events.
+        return ways["semantic"].possible and (bool(output.label) or ways["random"].possible)
 
     def _qos(self, output: Outgoing) -> QoS:
         found = getattr(self.plan[output.exit.sink].operator, "qos", None) if output.exit.sink else None
