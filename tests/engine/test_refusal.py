@@ -9,7 +9,9 @@ import pytest
 import penstock as ps
 from penstock.checkpoint.storage import Storage
 from penstock.engine.admission import INSISTED, admit, insisted
+from penstock.engine.query import Queries
 from penstock.engine.run import TriggerName
+from penstock.engine.sink import Target
 from penstock.errors import UserError
 from penstock.portal.testing import local_session
 
@@ -130,6 +132,21 @@ def test_only_the_silent_streams_are_named(rides: ps.Stream) -> None:
     fares = ps.stream("fares", "ts timestamp, trip int, fare double", time="ts").ends()
     (warning,) = admit(rides.join(fares, on="trip").plan, bounded=True).warnings
     assert "state stays for a later run" in warning and warning.endswith("let rides say .ends()")
+
+
+def test_a_table_that_is_kept_is_no_matter_of_what_streams_declare(tmp_path: Path) -> None:
+    cars = ps.stream("cars", "ts timestamp, lane int", time="ts").read_json(str(tmp_path)).disorder("1 min")
+    counts = cars.window("1 h").agg(n="count(*)")
+
+    def warnings(sink: Target) -> tuple[str, ...]:
+        return admit(Queries.of([counts.to(sink)]).at(ps.Consistency.middle()).plan, bounded=False).warnings
+
+    (warning,) = warnings(ps.parquet("out", changes="fold"))
+    assert warning.startswith("fold-1: the table itself is kept") and "partition_by=" in warning
+    assert warnings(ps.parquet("out", changes="fold", partition_by=["window_start"])) == ()
+    counts = counts.with_columns(day="CAST(window_start AS date)")
+    (warning,) = warnings(ps.parquet("out", changes="fold", partition_by=["day"]))
+    assert "no punctuation on `day` says when a folder is final" in warning
 
 
 def test_what_the_data_says_is_let_in_with_a_word(rides: ps.Stream) -> None:

@@ -97,13 +97,15 @@ def _left_open(plan: Plan, unsafe: tuple[str, ...], verdicts: dict[str, Verdict]
 
 
 def _in_band(plan: Plan, verdicts: dict[str, Verdict], bounded: bool) -> tuple[str, ...]:
-    unsure = [i for i, v in verdicts.items() if v.state == "as the data says" and not (bounded and v.behind.ends)]
-    if not unsure:
-        return ()
-    return (
-        f"{', '.join(unsure)}: state is released as the data says; declare what it will say, such as "
+    unsure = {i: v for i, v in verdicts.items() if v.state == "as the data says" and not (bounded and v.behind.ends)}
+    told = [i for i, v in unsure.items() if v.behind.open]
+    said = (
+        f"{', '.join(told)}: state is released as the data says; declare what it will say, such as "
         f'.punctuated().scheme(key="value"), to have that checked',
     )
+    # Where no stream says anything, nothing is to be declared of it: the operator itself knows why it keeps so much.
+    kept = tuple(f"{i}: {'; '.join(v.why)}" for i, v in unsure.items() if not v.behind.open)
+    return (said if told else ()) + kept
 
 
 def _named(plan: Plan, operator: str) -> str:

@@ -199,7 +199,7 @@ def explain(
 def check(
     file: File,
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGUMENTS]…", help="With --spark: what the script is called with.")
+        list[str] | None, typer.Argument(metavar="ARGUMENT", help="With --spark: what the script is called with.")
     ] = None,
     spark: Annotated[
         bool, typer.Option("--spark", help="A plain PySpark script: its streaming queries are checked, not started.")

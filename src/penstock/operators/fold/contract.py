@@ -14,4 +14,7 @@ def judge_fold(operator: Fold, below: Flow) -> Verdict:
     if ending:
         why = (f"rows are forgotten on {below.any_of(ending)}",)
         return Verdict("bounded", "at once", flow, why, (), assumed_of(ending), tuple((0, n) for n in operator.by))
-    return Verdict("as the data says", "at once", flow, ("the table itself is kept, to be written again",))
+    kept = "with partition_by= folders that are final are forgotten"
+    if operator.by:
+        kept = f"no punctuation on {' or '.join(f'`{n}`' for n in operator.by)} says when a folder is final"
+    return Verdict("as the data says", "at once", flow, (f"the table itself is kept, to be written again; {kept}",))
