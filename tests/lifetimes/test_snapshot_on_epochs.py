@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from speculative.state import STATES
 from test_snapshot_golden import GOLDEN
 
 import penstock as ps
+from penstock.errors import UserError
 from penstock.plan.weight import NEVER_CAME
 from penstock.reference.lifetimes.event import Cti, StreamEvent, Time, events
 from penstock.reference.lifetimes.history import Converter, Table, changes, coalesce, fold, from_changes
@@ -55,6 +57,61 @@ def test_any_cut_comes_to_the_definition_and_is_valid(stream: list[StreamEvent],
     assert coalesce(fold(told)) == coalesce(expected)  # Folding refuses what is invalid.
     assert [e for e in told if isinstance(e, Cti)] == [e for e in stream if isinstance(e, Cti) and e.t > 0]
     assert not bench.live() and not bench.failed
+
+
+def for_ever(table: Table, name: str) -> Table:
+    """By definition: from the first start on what holds comes to, nothing to SQL's answer, and so it stays."""
+    if not table:
+        return table
+    ends = sorted({at for start, end, _ in table for at in (start, end)} | {math.inf})
+    found: Table = Counter()
+    for begin, end in pairwise(ends):
+        values = [v for start, stop, v in table.elements() if start <= begin and end <= stop]
+        nothing = [0 if name.startswith("count") else None]
+        found.update((begin, end, x) for x in (COMBINE[name](values) if values else nothing))
+    return found
+
+
+@settings(max_examples=60)
+@given(streams(), st.sampled_from(sorted(AGGREGATES)), st.sets(st.integers(0, 12)), st.booleans())
+def test_zeros_where_nothing_holds_at_any_cut(stream: list[StreamEvent], name: str, cuts: set[int], keys: bool) -> None:
+    snapshots = stays().snapshot(empty="zero")
+    made = (snapshots.group_by("k") if keys else snapshots).agg(x=AGGREGATES[name])
+    bench = Bench(told_at_once(made), lambda payload: payload % 2)
+    every = [bench.epoch(epoch) for epoch in cut(stream, cuts)]
+    for key in (0, 1) if keys else (None,):
+        mine: Table = Counter({row: n for row, n in fold(stream).items() if key is None or row[2] % 2 == key})
+        ours = [([r for r in rows if r.get("k") == key], said) for rows, said in every]
+        told = [e for rows, said in ours for e in as_events(rows, said, lambda r: r["x"])]
+        assert coalesce(fold(told)) == coalesce(for_ever(mine, name))
+    assert not bench.live()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I(1,5,100) I(4,9,200) I(11,12,300)",
+        "I(1,∞,100) C(1) R(1,∞,10,100) R(1,10,5,100) I(4,9,200) C(10) I(11,12,300)",
+    ],
+)
+def test_the_worked_examples_with_zeros(text: str) -> None:
+    """G1 and G7: the gap and what follows the last end are told; before the first start there is no one to ask of."""
+    bench = Bench(told_at_once(stays().snapshot(empty="zero").agg(x="sum(v)", n="count(*)")), lambda payload: 0)
+    told: list[StreamEvent] = []
+    for event in events(text):
+        rows, said = bench.epoch([event])
+        told += as_events(rows, said, lambda r: (r["x"], r["n"]))
+    assert sorted(coalesce(fold(told)), key=str) == sorted(
+        [
+            (1, 4, (100, 1)),
+            (4, 5, (300, 2)),
+            (5, 9, (200, 1)),
+            (9, 11, (None, 0)),
+            (11, 12, (300, 1)),
+            (12, math.inf, (None, 0)),
+        ],
+        key=str,
+    )
 
 
 @settings(max_examples=25)
@@ -161,3 +218,39 @@ def test_what_a_cti_has_passed_is_not_joined_with_what_comes_after() -> None:
     stream = events("I(1,10,5) I(4,8,3) I(12,15,4) C(2) R(4,8,4,3) C(∞)")
     told = run(Bench(told_at_once(query("sum"))), [[event] for event in stream])
     assert fold(told) == fold(events("I(1,4,5) I(4,10,5) I(12,15,4)"))
+
+
+def test_groups_with_zeros_are_never_forgotten_and_the_one_of_all_is_bounded() -> None:
+    def state(*keys: str) -> str:
+        stream = ps.stream("s", "k int, v int, a int, b int", lifetime=("a", "b")).read_json("in").disorder(2)
+        snapshots = stream.snapshot(empty="zero")
+        made = (snapshots.group_by(*keys) if keys else snapshots).agg(n="count(*)")
+        return made.at(ps.Consistency.middle()).check().findings[-1].state
+
+    assert (state(), state("k")) == ("bounded", "unbounded")
+
+
+def test_zero_and_skip_are_all_there_is() -> None:
+    with pytest.raises(UserError, match="snapshot\\(empty='none'\\)"):
+        stays().snapshot(empty="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # All that began after what is final goes again: the group has been seen all the same.
+        "I(1,5,7) C(5) I(9,12,7) R(9,12,9,7) I(10,11,7) C(∞)",
+        # A zero that began before what is final must not grow.
+        "I(1,5,7) C(8) I(9,12,7) R(9,12,9,7) C(∞)",
+        # The first row was never there, so nothing was.
+        "I(1,5,7) I(3,6,7) R(1,5,1,7) R(3,6,3,7) C(∞)",
+        # Final over and over: where the last zero began is still known.
+        "I(1,5,7) C(6) I(9,12,7) C(13) C(15) I(20,21,7) C(∞)",
+    ],
+)
+@pytest.mark.parametrize("key", [None, 1])
+def test_zeros_outlive_their_rows(text: str, key: int | None) -> None:
+    snapshots = stays().snapshot(empty="zero")
+    bench = Bench(told_at_once((snapshots.group_by("k") if key else snapshots).agg(x="sum(v)")), lambda payload: 1)
+    told = run(bench, [[event] for event in events(text)], key)
+    assert coalesce(fold(told)) == coalesce(for_ever(fold(events(text)), "sum"))

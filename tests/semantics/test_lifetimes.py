@@ -38,6 +38,8 @@ STEPS = ("", "", ".where('v > 0')", ".select('k', v='v * 2')", ".rename(k='g').r
 SNAPSHOTS = (
     f".snapshot().group_by('k').agg({AGGREGATES})",
     f".snapshot().agg({AGGREGATES})",
+    f".snapshot(empty='zero').agg({AGGREGATES})",
+    f".snapshot(empty='zero').group_by('k').agg({AGGREGATES})",
     ".snapshot().group_by('k').agg(n='count(*)').snapshot().agg(most='max(n)', of='count(*)')",
     ".snapshot().group_by('k').agg(n='avg(v)').where('n > 0')",
     "",

@@ -8,7 +8,7 @@ from typing import Generic, Self, TypeVar
 from penstock.builder.built import Built
 from penstock.errors import UserError, shortly
 from penstock.operators.alter_lifetime.operator import AlterLifetime, Rule
-from penstock.operators.snapshot.operator import SnapshotAggregate
+from penstock.operators.snapshot.operator import Empty, SnapshotAggregate
 from penstock.operators.source.operator import Source
 from penstock.pattern.arguments import worded
 from penstock.pattern.schema import SYNC, Attribute, Schema
@@ -83,14 +83,23 @@ class Lifetimes(Built):
         below = self.operator
         return self._with(AlterLifetime((below,), below.schema, rule=rule, ticks=ticks, every=every))
 
-    def snapshot(self) -> Snapshots[Self]:
-        """What rows come to that hold at the same time: `stays.snapshot().group_by("room").agg(n="count(*)")`."""
+    def snapshot(self, *, empty: Empty = "skip") -> Snapshots[Self]:
+        """What rows come to that hold at the same time: `stays.snapshot().group_by("room").agg(n="count(*)")`.
+
+        Where no row of a group holds nothing is told; with `empty="zero"` what SQL says of no rows, a count of 0 and a
+        sum that is null, from the first row of the group on, for ever.
+        """
         if not self.schema.lifetime:
             raise UserError(
                 "snapshot(): rows of this stream do not hold for a time",
                 hint="ps.stream(…, lifetime=('from', 'to')); where time is cut into windows, window(…)",
             )
-        return Snapshots(self, ())
+        if empty not in ("skip", "zero"):
+            raise UserError(
+                f"snapshot(empty={shortly(empty)}) is not possible",
+                hint="'skip' tells nothing where no row holds, 'zero' what SQL says of no rows",
+            )
+        return Snapshots(self, (), empty)
 
 
 @worded
@@ -100,6 +109,7 @@ class Snapshots(Generic[S]):
 
     stream: S
     keys: tuple[str, ...]
+    empty: Empty = "skip"
 
     def group_by(self, *keys: str) -> Snapshots[S]:
         """Of each group by itself."""
@@ -128,8 +138,8 @@ class Snapshots(Generic[S]):
         told = [(n, schema.type_of(n)) for n in (start, end, *self.keys)] + [(a.name, a.type) for a in parsed]
         attributes = (*(Attribute(n, t) for n, t in told), Attribute(SYNC, schema.type_of(SYNC)))
         out = Schema(attributes, (SYNC,), (start, end))
-        operator = SnapshotAggregate((self.stream.operator,), out, keys=self.keys, aggregations=parsed)
-        return self.stream._with(operator)
+        made = SnapshotAggregate((self.stream.operator,), out, keys=self.keys, aggregations=parsed, empty=self.empty)
+        return self.stream._with(made)
 
 
 def shortened(source: Source, kind: str | None, new_end: str | None) -> tuple[Operator, tuple[str, ...]]:

@@ -36,6 +36,8 @@ from penstock.sql.fallible import Fallible
 _SORTING_TAKES = 64
 #: With fewer groups for each event than this, a hash table fits the cache.
 _FEW_GROUPS = 0.1
+#: Without groups SQL answers one row even for no rows; this takes it away.
+NOT_OF_NOTHING = "HAVING count(*) > 0"
 #: So many events tell whether they are few.
 _SAMPLE = 16_384
 
@@ -245,8 +247,7 @@ class AggregateKernel:
         group = [*([f"{number}"] if number is not None else []), *(quote(k) for k in self.keys)]
         named = [f"{number} AS __number"] if number is not None else []
         selected = ", ".join([*named, *(quote(k) for k in self.keys), *aggregates, *beside])
-        # Without groups SQL answers one row even for no events, but no events are no group.
-        by = f"GROUP BY {', '.join(str(i + 1) for i in range(len(group)))}" if group else "HAVING count(*) > 0"
+        by = f"GROUP BY {', '.join(str(i + 1) for i in range(len(group)))}" if group else NOT_OF_NOTHING
         return f"SELECT {selected or 'count(*)'} FROM ({rows}) {by}"
 
     def _labelled(self, grouped: str, label: str) -> str:
@@ -355,7 +356,7 @@ class AggregateKernel:
                 merges += [f"{sql} AS {quote(c)}" for sql, (c, _) in zip(found, names)]
             else:
                 merges.append(f"{p.merge_sql} AS {quote(p.column)}")
-        group = f"GROUP BY {', '.join(quote(g) for g in by)}" if by else "HAVING count(*) > 0"
+        group = f"GROUP BY {', '.join(quote(g) for g in by)}" if by else NOT_OF_NOTHING
         return f"SELECT {', '.join([*(quote(g) for g in by), *merges, *beside])} FROM ({rows}) {group}"
 
     def partial_table(self, table: pa.Table) -> pa.Table:

@@ -41,7 +41,8 @@ class SnapshotSpec(KeepingSpec[SnapshotAggregate]):
         return {*needed, *((WEIGHT,) if is_weighted(below) else ())}
 
     def held(self, operator: SnapshotAggregate) -> dict[str, Any] | None:
-        return {"kind": operator.kind, "keys": list(operator.keys)}
+        zero = {"empty": operator.empty} if operator.empty != "skip" else {}
+        return {"kind": operator.kind, "keys": list(operator.keys), **zero}
 
     # --- speculation
     def revised(self, operator: SnapshotAggregate, inputs: Sequence[Operator], consistency: Consistency) -> Operator:

@@ -19,14 +19,18 @@ def judge_snapshot(operator: SnapshotAggregate, below: Flow) -> Verdict:
     What is kept are rows that have not ended, so a stream whose rows never end is bounded by what it says itself.
     """
     closing = {tags: assumed for tags, assumed in below.described((SYNC, *operator.keys)).items() if _tells(tags)}
+    # Zeros hold for ever: a group that has been seen stays, unless its key is over.
+    stays = operator.empty == "zero" and bool(operator.keys)
+    going = {tags: assumed for tags, assumed in closing.items() if not stays or all(n != SYNC for n, _ in tags)}
     kept = (SYNC, *operator.keys)
     flow = behind(operator, below, closing, {n: below.origins[n] for n in kept if n in below.origins})
     useful = tuple((0, n) for n in kept)
-    if closing:
-        why = (f"rows leave when they have ended, on {below.any_of(closing)}",)
-        return Verdict("bounded", "at once", flow, why, (), assumed_of(closing), useful)
-    needs = () if below.open else below.wanted((SYNC,))
-    why = (waiting_for("rows that have ended", below, (SYNC,)),)
+    if going:
+        why = (f"rows leave when they have ended, on {below.any_of(going)}",)
+        return Verdict("bounded", "at once", flow, why, (), assumed_of(going), useful)
+    needed = operator.keys if stays else (SYNC,)
+    needs = () if below.open else below.wanted(needed)
+    why = (waiting_for("groups that are told for ever" if stays else "rows that have ended", below, needed),)
     return Verdict(endless_state(below), "at once", flow, why, needs, useful=useful)
 
 

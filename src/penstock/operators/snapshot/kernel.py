@@ -19,6 +19,7 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.kernels.failing import Failed
 from penstock.kernels.fold import frontier_of, matching, tick
@@ -29,9 +30,10 @@ from penstock.kernels.ticks import Ticks
 from penstock.kernels.weights import synced, weighted
 from penstock.operators.aggregate.kernel import AggregateKernel
 from penstock.operators.distinct.kernel import Piece, alike, first_of_each, flags, pieces_of
-from penstock.operators.shared.stock import FOREVER, HELD, OWED, Stock, at_weight, moments
+from penstock.operators.shared.stock import FOREVER, OWED, Stock, at_weight, moments
 from penstock.operators.snapshot.intervals import Line, Stretches, above, nodes_of, touched
 from penstock.operators.snapshot.operator import SnapshotAggregate
+from penstock.operators.snapshot.zeros import Zeros
 from penstock.operators.top.kernel import rows_at, stored_at
 from penstock.pattern.pattern import Pattern
 from penstock.pattern.schema import SYNC, Attribute, Schema
@@ -81,6 +83,7 @@ class SnapshotKernel:
         self.spread: tuple[tuple[str, ...], ...] = (self.keys,)
         self.needed: tuple[tuple[str, ...] | None, ...] = (tuple(n for n in below.schema.names if n in stored.names),)
         self.final = -FOREVER
+        self.zero = operator.empty == "zero"
         self.failed: list[Failed] = []
 
     def under(self, circumstances: Circumstances) -> Self:
@@ -129,7 +132,7 @@ class SnapshotKernel:
         cuts = np.cumsum([t.num_rows for t in parts])[:-1]
         of_change, of_was, of_now, of_marks = np.split(group, cuts)
         lonely = ~np.isin(of_marks, of_now)
-        if lonely.any():
+        if lonely.any() and not self.zero:
             self._forget_marks(change, pieces)
             pieces += self._as_marks(keys.take(pa.array(cuts[-1] + np.flatnonzero(~lonely))), _at(marks)[~lonely])
         same = np.zeros(change.num_rows, dtype=np.int64)
@@ -143,6 +146,7 @@ class SnapshotKernel:
             return []  # Rows that have changed their ends among each other: at every moment as many hold as before.
         sides = [self._side(rows, of_rows) for rows, of_rows in ((was, of_was), (now, of_now))]
         groups = np.concatenate([*(np.concatenate([s.group, s.group]) for s in sides), of_marks])
+        zeros = [self._zeros(keys, group, side, (of_marks, _at(marks))) for side in sides]
         stretch = changed.widened(groups, np.concatenate([*(s.moments for s in sides), _at(marks)]))
         # The stretch before the first change and the one behind the last may be told otherwise; all else stays.
         sides = [s.within(stretch) for s in sides]
@@ -155,8 +159,8 @@ class SnapshotKernel:
         if len(kept):
             bounds[1] = np.union1d(bounds[1], kept)
             pieces += self._marked(kept, line, keys, group)
-        told, silent = self._answers(sides[0], line, bounds[0], (first, last))
-        tells, noisy = self._answers(sides[1], line, bounds[1], (first, last))
+        told, silent = self._answers(sides[0], line, bounds[0], (first, last), zeros[0])
+        tells, noisy = self._answers(sides[1], line, bounds[1], (first, last), zeros[1])
         self.failed += _but(noisy, silent)
         return [weighted(told, -1), weighted(tells, 1)]
 
@@ -172,6 +176,16 @@ class SnapshotKernel:
         at = at_weight(rows)
         rows = rows.take(pa.array(at))
         return _Holding(rows, group[at], self.stock.starts(rows), self.stock.ends(rows))
+
+    def _zeros(
+        self, keys: pa.Table, group: Positions, side: _Holding, marks: tuple[Positions, Ticks]
+    ) -> tuple[Zeros, Ticks] | None:
+        """What is told where nothing holds, and from when on of each group."""
+        if not self.zero:
+            return None
+        firsts = first_of_each(group)
+        found = Zeros(self.groups, keys.take(pa.array(firsts)))
+        return found, found.first(len(firsts), (side.group, side.start), marks)
 
     def _outliving(
         self,
@@ -197,12 +211,17 @@ class SnapshotKernel:
         spans = np.sort(line.place(before.group, before.start)), np.sort(line.place(before.group, before.end))
         # Rows that have begun by then, but for those that have ended.
         begun = np.searchsorted(spans[0], begin, side="right")
-        holds = begun > np.searchsorted(spans[1], begin, side="right")
+        holds = self.zero | (begun > np.searchsorted(spans[1], begin, side="right"))
         found: Positions = end[holds]
         return found
 
     def _answers(
-        self, side: _Holding, line: Line, bounds: Positions, stretch: tuple[Positions, Positions]
+        self,
+        side: _Holding,
+        line: Line,
+        bounds: Positions,
+        stretch: tuple[Positions, Positions],
+        zeros: tuple[Zeros, Ticks] | None,
     ) -> tuple[pa.Table, list[Failed]]:
         """The results between the bounds in the stretches, of each group at most one; and where there is none."""
         size = len(bounds)
@@ -212,19 +231,25 @@ class SnapshotKernel:
         first = np.maximum(np.searchsorted(bounds, line.place(side.group, side.start)), low[mine])
         end = np.minimum(np.searchsorted(bounds, line.place(side.group, side.end)), high[mine])
         row, node = nodes_of(first, np.where(group[mine] == side.group, end, first), size)
-        if not len(row):
+        if not len(row) and zeros is None:
             return self._nothing.drop_columns([WEIGHT]), []
         noted = side.rows.drop_columns([WEIGHT]).take(pa.array(row)).append_column(self.number, pa.array(node))
         partial = self.groups.partial(noted)
-        at, wanted = above(np.concatenate([found for _, found in expand(low, high)]), size)
+        intervals = np.concatenate([found for _, found in expand(low, high)])
+        at, wanted = above(intervals, size)
         nodes = np.asarray(partial[self.number])
         order = np.argsort(nodes, kind="stable")
-        place = np.minimum(np.searchsorted(nodes[order], wanted), len(order) - 1)
-        there = nodes[order][place] == wanted
+        there = np.isin(wanted, nodes)
+        place = np.searchsorted(nodes[order], wanted)
         parts = partial.take(pa.array(order[place[there]]))
         index = parts.schema.get_field_index(self.number)
         groups = self.groups.noting()
-        found = groups.finalize(self.groups.merge([parts.set_column(index, self.number, pa.array(at[there]))]))
+        merged = self.groups.merge([parts.set_column(index, self.number, pa.array(at[there]))])
+        if zeros is not None:
+            full = np.isin(intervals, at[there])
+            nothing = zeros[0].between(line, bounds, intervals, full, zeros[1], self.number)
+            merged = pa.concat_tables([merged, nothing])
+        found = groups.finalize(merged)
         failed = [Failed(self._timed(f.rows, line, bounds), f.text, f.reasons) for f in groups.failed or ()]
         told = [n for n in self.output_schema.names if n not in (SYNC, WEIGHT)]
         return self._timed(found, line, bounds).select(told), failed
@@ -288,18 +313,22 @@ class SnapshotKernel:
 
     def _mark_ends(self, gone: pa.Table, pieces: list[Piece], bound: int) -> None:
         """Of the boundaries that were final before, the last of each group that still has rows stays."""
-        left = self.stock.of_keys(gone, [p for p in pieces if p.group == HELD])
+        # Rows that wait for what they were shortened from have never held, nor have those that were taken back.
+        left = self.stock.of_keys(gone, [p for p in pieces if p.group != MARKS])
+        past = self.stock.holding(pa.concat_tables([gone, left]))
+        past = past.filter(pa.array(self.stock.ends(past) <= bound))
         marks = self._marks(gone, pieces)
-        parts = [gone, left, marks]
+        parts = [past, left.filter(pc.greater(left[WEIGHT], 0)), marks]
         keys, group = self._grouped(parts)
-        of_gone, of_left, of_marks = np.split(group, np.cumsum([t.num_rows for t in parts])[:-1])
+        of_past, of_left, of_marks = np.split(group, np.cumsum([t.num_rows for t in parts])[:-1])
         self._forget_marks(gone, pieces)
         count = int(group.max()) + 1 if len(group) else 0
         last = np.full(count, -FOREVER)
-        ends, set_ = self.stock.ends(gone), _at(marks)
-        np.maximum.at(last, of_gone[ends <= bound], ends[ends <= bound])
+        set_ = _at(marks)
+        np.maximum.at(last, of_past, self.stock.ends(past))
         np.maximum.at(last, of_marks[set_ <= bound], set_[set_ <= bound])
-        alive = np.zeros(count, dtype=bool)
+        # Zeros hold for ever.
+        alive = np.full(count, self.zero)
         alive[of_left] = True
         # Those of other groups with the same hash are written again, as are those that are not final yet.
         stays = np.flatnonzero(alive & (last > -FOREVER))

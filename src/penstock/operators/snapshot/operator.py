@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from penstock.plan.operator import Operator
 
 if TYPE_CHECKING:
     from penstock.sql.aggregation import Aggregation
+
+Empty = Literal["skip", "zero"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +25,13 @@ class SnapshotAggregate(Operator):
 
     keys: tuple[str, ...] = field(kw_only=True)
     aggregations: tuple[Aggregation, ...] = field(kw_only=True)
+    #: What is told where no row of a group holds: nothing, or what SQL says of no rows.
+    empty: Empty = field(default="skip", kw_only=True)
 
     @property
     def detail(self) -> str:
         by = ", ".join(self.keys) or "nothing: one group"
-        return ", ".join(f"{a.text} AS {a.name}" for a in self.aggregations) + f" by {by}, at every moment"
+        return (
+            ", ".join(f"{a.text} AS {a.name}" for a in self.aggregations)
+            + f" by {by}, at every moment{', zeros where nothing holds' if self.empty == 'zero' else ''}"
+        )

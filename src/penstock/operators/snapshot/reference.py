@@ -101,9 +101,11 @@ class SnapshotReference:
         # What is final stays as it was told, and what it began with stays a bound.
         bounds |= group.marks | {to_tick(r[self.start]) for r in before if to_tick(r[self.start]) <= self.final}
         found = [row for row in before if self._stop(row) <= self.final]
+        if self.declared.empty == "zero":
+            bounds.add(inf)
         for begin, end in pairwise(sorted(bounds)):
             rows = [r for r in held if to_tick(r[self.start]) <= begin and end <= self._stop(r)]
-            if rows and end > self.final:
+            if (rows or self.declared.empty == "zero") and end > self.final:
                 found += self._result(group, rows, begin, end)
         return found
 
@@ -148,7 +150,7 @@ class SnapshotReference:
             self.final = max(self.final, to_tick(said.high) + said.high_closed)
             for known, group in list(self.groups.items()):
                 self._see_off(group, self.final, self.final)
-                if not group.rows:
+                if not group.rows and not (group.told and self.declared.empty == "zero"):
                     del self.groups[known]
         else:
             return told
