@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.builder.extent import measurable, ticks_of
-from penstock.errors import UserError, did_you_mean
+from penstock.errors import PenstockError, UserError, did_you_mean
 from penstock.operators.join.operator import KINDS, Band, Join, Joined, JoinKind, Taken
 from penstock.operators.lifetime_join.operator import LifetimeJoin
 from penstock.operators.rows_join.operator import RowsJoin
@@ -52,11 +52,13 @@ def join_operator(
     kind: JoinKind = how
     if left.schema.lifetime or right.schema.lifetime:
         others = (within, between, rows, times, null_safe or None, thrifty or None, impatient or None)
-        if kind != "inner" or any(o is not None for o in others):
+        if any(o is not None for o in others):
             raise UserError(
-                f"join(how='{how}'…): rows that hold for a time are joined for as long as both hold, and no otherwise",
-                hint="join(other, on='key', where='…')",
+                "join(): rows that hold for a time are joined for as long as both hold, so there is nothing to limit",
+                hint="join(other, on='key', how='left', where='…')",
             )
+        if kind != "inner":
+            raise PenstockError("outer joins of lifetimes are put together: see builder.covering")
         return lasting_join(left, right, on, where, suffix)
     keys = key_pairs(left.schema, right.schema, on)
     band, counted = None, None
@@ -252,6 +254,11 @@ def _paired(left: Schema, right: Schema, suffix: str) -> tuple[tuple[tuple[int, 
         taken.add(name.casefold())
         names[n] = name
     return (*((0, n, n) for n in left.names), *((1, n, names[n]) for n in right.names)), names
+
+
+def names_of_right(left: Schema, right: Schema, suffix: str) -> dict[str, str]:
+    """What the attributes of the right stream are called in a pair."""
+    return _paired(left, right, suffix)[1]
 
 
 def output_columns(

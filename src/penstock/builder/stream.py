@@ -16,6 +16,7 @@ from penstock.builder.applying import Applying
 from penstock.builder.built import stream_of, whole
 from penstock.builder.change_data import change_data
 from penstock.builder.combine import On, join_operator
+from penstock.builder.covering import outer_join
 from penstock.builder.declare import Declaring
 from penstock.builder.grouped import Grouped
 from penstock.builder.lasting import Lifetimes, carrying, readable, shortened
@@ -23,6 +24,7 @@ from penstock.builder.lookup import lookup
 from penstock.builder.sparing import Sparing
 from penstock.errors import UserError
 from penstock.operators.distinct.operator import Distinct
+from penstock.operators.join.operator import KINDS
 from penstock.operators.order_by.operator import OrderBy
 from penstock.operators.project.operator import Project
 from penstock.operators.select.operator import Select
@@ -126,6 +128,10 @@ class StreamBuilder(Declaring, Lifetimes, Sparing, Applying):
         A `thrifty` join tells a side not to bother with keys that the other has closed without an event; an
         `impatient` one asks a side to send first what the other is waiting for.
         """
+        limits = (within, between, rows, times, thrifty or None, impatient or None)
+        lasting = self.schema.lifetime and stream_of(other, "join").schema.lifetime
+        if lasting and how in KINDS and how != "inner" and suffix and all(x is None for x in limits):
+            return self._with(outer_join(self, other, on, how, where, suffix).operator)
         return self._with(
             join_operator(
                 self.operator,

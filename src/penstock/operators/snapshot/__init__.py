@@ -42,7 +42,8 @@ class SnapshotSpec(KeepingSpec[SnapshotAggregate]):
 
     def held(self, operator: SnapshotAggregate) -> dict[str, Any] | None:
         zero = {"empty": operator.empty} if operator.empty != "skip" else {}
-        return {"kind": operator.kind, "keys": list(operator.keys), **zero}
+        part = {"copies": operator.aggregations[0].text} if operator.copies is not None else {}
+        return {"kind": operator.kind, "keys": list(operator.keys), **zero, **part}
 
     # --- speculation
     def revised(self, operator: SnapshotAggregate, inputs: Sequence[Operator], consistency: Consistency) -> Operator:

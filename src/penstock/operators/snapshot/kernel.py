@@ -33,6 +33,7 @@ from penstock.operators.distinct.kernel import Piece, alike, first_of_each, flag
 from penstock.operators.shared.stock import FOREVER, OWED, Stock, at_weight, moments
 from penstock.operators.snapshot.intervals import Line, Stretches, above, nodes_of, touched
 from penstock.operators.snapshot.operator import SnapshotAggregate
+from penstock.operators.snapshot.told import as_often, but
 from penstock.operators.snapshot.zeros import Zeros
 from penstock.operators.top.kernel import rows_at, stored_at
 from penstock.pattern.pattern import Pattern
@@ -83,7 +84,7 @@ class SnapshotKernel:
         self.spread: tuple[tuple[str, ...], ...] = (self.keys,)
         self.needed: tuple[tuple[str, ...] | None, ...] = (tuple(n for n in below.schema.names if n in stored.names),)
         self.final = -FOREVER
-        self.zero = operator.empty == "zero"
+        self.zero, self.copies = operator.empty == "zero", operator.copies
         self.failed: list[Failed] = []
 
     def under(self, circumstances: Circumstances) -> Self:
@@ -161,8 +162,8 @@ class SnapshotKernel:
             pieces += self._marked(kept, line, keys, group)
         told, silent = self._answers(sides[0], line, bounds[0], (first, last), zeros[0])
         tells, noisy = self._answers(sides[1], line, bounds[1], (first, last), zeros[1])
-        self.failed += _but(noisy, silent)
-        return [weighted(told, -1), weighted(tells, 1)]
+        self.failed += but(noisy, silent)
+        return [as_often(told, self.copies, -1), as_often(tells, self.copies, 1)]
 
     def _grouped(self, parts: Sequence[pa.Table]) -> tuple[pa.Table, Positions]:
         """The keys of the rows of several tables, and a number for the group of each."""
@@ -232,7 +233,8 @@ class SnapshotKernel:
         end = np.minimum(np.searchsorted(bounds, line.place(side.group, side.end)), high[mine])
         row, node = nodes_of(first, np.where(group[mine] == side.group, end, first), size)
         if not len(row) and zeros is None:
-            return self._nothing.drop_columns([WEIGHT]), []
+            nothing = self._nothing.drop_columns([WEIGHT])
+            return nothing if self.copies is None else nothing.append_column(self.copies, pa.array([], pa.int64())), []
         noted = side.rows.drop_columns([WEIGHT]).take(pa.array(row)).append_column(self.number, pa.array(node))
         partial = self.groups.partial(noted)
         intervals = np.concatenate([found for _, found in expand(low, high)])
@@ -252,6 +254,7 @@ class SnapshotKernel:
         found = groups.finalize(merged)
         failed = [Failed(self._timed(f.rows, line, bounds), f.text, f.reasons) for f in groups.failed or ()]
         told = [n for n in self.output_schema.names if n not in (SYNC, WEIGHT)]
+        told += [self.copies] if self.copies is not None else []
         return self._timed(found, line, bounds).select(told), failed
 
     def _timed(self, rows: pa.Table, line: Line, bounds: Positions) -> pa.Table:
@@ -377,16 +380,6 @@ class _Holding:
 
 def _at(marks: pa.Table) -> Ticks:
     return np.asarray(marks.column(marks.num_columns - 1))
-
-
-def _but(failed: Sequence[Failed], known: Sequence[Failed]) -> list[Failed]:
-    """Without what has failed before."""
-    before = {(f.text, str(row)) for f in known for row in f.rows.to_pylist()}
-    found = []
-    for f in failed:
-        new = [i for i, row in enumerate(f.rows.to_pylist()) if (f.text, str(row)) not in before]
-        found += [Failed(f.rows.take(pa.array(new, pa.int64())), f.text, tuple(f.reasons[i] for i in new))]
-    return [f for f in found if f.rows.num_rows]
 
 
 def _frontier(release: Iterable[Pattern], t: pa.DataType) -> int | None:

@@ -27,9 +27,13 @@ class SnapshotAggregate(Operator):
     aggregations: tuple[Aggregation, ...] = field(kw_only=True)
     #: What is told where no row of a group holds: nothing, or what SQL says of no rows.
     empty: Empty = field(default="skip", kw_only=True)
+    #: The aggregate that says how often a result is told; it is no attribute of it.
+    copies: str | None = field(default=None, kw_only=True)
 
     @property
     def detail(self) -> str:
+        if self.copies is not None:
+            return "the part of each row that its pairs cover, or do not"
         by = ", ".join(self.keys) or "nothing: one group"
         return (
             ", ".join(f"{a.text} AS {a.name}" for a in self.aggregations)

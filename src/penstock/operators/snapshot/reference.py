@@ -22,6 +22,9 @@ from penstock.reference.summary import identity
 
 Row = Mapping[str, Any]
 
+#: How often a result is told, among what it says.
+COPIES = "#"
+
 
 class LastingGroup:
     """What is known of one group: rows with their weights, what was told, and ends that must stay ends."""
@@ -53,6 +56,7 @@ class SnapshotReference:
         self.groups: dict[tuple[Any, ...], LastingGroup] = {}
         self.window: Window | None = None
         self.aggregations = declared.aggregations
+        self.zero = declared.empty == "zero"
         self.final = -inf
         self.on_failure: Note = ignore
 
@@ -86,7 +90,7 @@ class SnapshotReference:
         alike = [o for o in others if all(o[n] == row[n] for n in row if n != self.end)]
         shorter = alike and all(weight * (self._stop(o) - self._stop(row)) > 0 for o in alike)
         sync: float = min(self._stop(o) for o in (row, *alike)) if shorter else to_tick(row[self.start])
-        return Event({**told, SYNC: from_tick(int(sync), self.kind), WEIGHT: weight})
+        return Event({**told, SYNC: from_tick(int(sync), self.kind), WEIGHT: weight * row.get(COPIES, 1)})
 
     def _stop(self, row: Row) -> float:
         return inf if row[self.end] is None else to_tick(row[self.end])
@@ -99,13 +103,14 @@ class SnapshotReference:
             if to_tick(row[self.start]) < self.final < stop and not any(self.final <= at <= stop for at in bounds):
                 group.marks.add(stop)
         # What is final stays as it was told, and what it began with stays a bound.
-        bounds |= group.marks | {to_tick(r[self.start]) for r in before if to_tick(r[self.start]) <= self.final}
+        begun = self.final if self.zero else self.final + 1
+        bounds |= group.marks | {to_tick(r[self.start]) for r in before if to_tick(r[self.start]) < begun}
         found = [row for row in before if self._stop(row) <= self.final]
-        if self.declared.empty == "zero":
+        if self.zero:
             bounds.add(inf)
         for begin, end in pairwise(sorted(bounds)):
             rows = [r for r in held if to_tick(r[self.start]) <= begin and end <= self._stop(r)]
-            if (rows or self.declared.empty == "zero") and end > self.final:
+            if (rows or self.zero) and end > self.final:
                 found += self._result(group, rows, begin, end)
         return found
 
@@ -132,6 +137,10 @@ class SnapshotReference:
         except FAILURES as error:
             self.on_failure({**group.key, **moments}, str(error))
             return []
+        if self.declared.copies is not None:
+            values[COPIES] = values.pop(self.declared.copies)
+            if not values[COPIES]:
+                return []
         return [{**moments, **group.key, **values}]
 
     def on_punctuation(self, pattern: Pattern, input: int = 0) -> Iterable[Item]:
@@ -150,7 +159,7 @@ class SnapshotReference:
             self.final = max(self.final, to_tick(said.high) + said.high_closed)
             for known, group in list(self.groups.items()):
                 self._see_off(group, self.final, self.final)
-                if not group.rows and not (group.told and self.declared.empty == "zero"):
+                if not group.rows and not (group.told and self.zero):
                     del self.groups[known]
         else:
             return told
@@ -163,6 +172,8 @@ class SnapshotReference:
         for same, (row, n) in list(group.rows.items()):
             stop, start = self._stop(row), to_tick(row[self.start])
             if n > 0 and (stop <= final or final == inf):
+                if self.zero and held[id(row)]:
+                    group.marks.add(stop)  # Where zeros begin, whatever becomes of other rows.
                 del group.rows[same]
             elif n < 0 and (stop < final or (stop == inf and start < begun) or final == inf):
                 for _ in range(-n):
