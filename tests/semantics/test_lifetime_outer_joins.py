@@ -103,17 +103,17 @@ def test_at_every_moment_it_is_the_join_of_what_holds(how: str) -> None:
     run()
 
 
-#: Orders and the prices that held in the meantime: none at first, two at once, and none again.
+#: Orders and the prices that held in the meantime: none at first, two at once, and none again; one order thrice.
 SOME = tuple(
     Feed(
         name,
-        tuple(("", {"id": i, "k": "x", "v": v, "a": a, "op": "c", "b": b}) for i, (v, a, b) in enumerate(rows)),
+        tuple(("", {"id": v, "k": "x", "v": v, "a": a, "op": "c", "b": b}) for v, a, b in rows),
         ".disorder(2).ends()",
         schema=schema("int"),
         lifetime=("a", "b"),
     )
     for name, rows in (
-        ("s", ((1, 1, 9), (2, 3, None), (0, 12, 14))),
+        ("s", ((1, 1, 9), (1, 1, 9), (1, 1, 6), (2, 3, None), (0, 12, 14))),
         ("t", ((1, 4, 7), (1, 6, 8), (1, 13, 20))),
     )
 )
