@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.shedding.by_value import ValueDrops
@@ -75,7 +75,7 @@ class ShedState:
             "seed": self.seed,
             "delivered": dict(self.delivered),
             "outlooks": {name: o.to_json() for name, o in self.outlooks.items()},
-            "tallies": {name: asdict(t) for name, t in self.tallies.items()},
+            "tallies": {name: dict(vars(t)) for name, t in self.tallies.items()},
             "newest": dict(self.newest),
             "random": dict(self.random),
             "road": dict(self.road),

@@ -78,12 +78,14 @@ class CostFit:
     def with_epoch(self, rows: Mapping[str, float], seconds: float, decay: float = DECAY) -> CostFit:
         """The same with one more epoch: rows by operator, and what they cost together."""
         names = (*self.names, *(n for n in rows if n not in self.names))
-        gram, target = np.zeros((len(names), len(names))), np.zeros(len(names))
-        known = len(self.names)
-        gram[:known, :known], target[:known] = self.gram, self.target
-        seen = np.array([1.0, *(float(rows.get(n, 0.0)) for n in names[1:])])
-        gram, target = decay * gram + np.outer(seen, seen), decay * target + seen * seconds
-        return CostFit(names, tuple(map(tuple, gram.tolist())), tuple(target.tolist()), self.epochs + 1)
+        seen = (1.0, *(float(rows.get(n, 0.0)) for n in names[1:]))
+        more = (0.0,) * (len(names) - len(self.names))
+        before = (*((*row, *more) for row in self.gram), *((0.0,) * len(names) for _ in more))
+        # After every epoch, for every operator, of a few numbers each: arrays would take ten times as long.
+        pairs = zip(before, seen, strict=True)
+        gram = tuple(tuple(decay * g + a * b for g, b in zip(row, seen, strict=True)) for row, a in pairs)
+        target = tuple(decay * t + a * seconds for t, a in zip((*self.target, *more), seen, strict=True))
+        return CostFit(names, gram, target, self.epochs + 1)
 
     @property
     def costs(self) -> dict[str, float]:

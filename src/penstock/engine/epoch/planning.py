@@ -99,8 +99,13 @@ def oldest(driver: Driver) -> dict[str, int]:
     for node_id, names in driver.shedder.clocks.items():
         source = driver.sources[node_id]
         reader = open_reader(source, driver.inboxes.get(node_id), lenient=True)
+        measured = measured_attribute(source.schema, source.promises)
         for split in reader.plan(FIRST_LOOK, None, 1, driver.bounded):
-            if split.format == "generated" or not split.unreadable:
+            if split.low is not None and names == (measured,):
+                # The file says so itself.
+                name = f"{node_id}.{measured}"
+                found[name] = min(split.low, found.get(name, split.low))
+            elif split.format == "generated" or not split.unreadable:
                 rows = read(split, source.schema, names, source.promises, reader_options(source)).table
                 ticks = {name: pc.min(rows[name]).as_py() for name in names} if rows.num_rows else {}
                 for name, least in ticks.items():

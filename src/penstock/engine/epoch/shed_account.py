@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.kernels.ticks import from_tick
-from penstock.shedding.controller import RoadStanding
 from penstock.shedding.outlook import numbers
-from penstock.shedding.shed_state import ShedState, WindowTally
+from penstock.shedding.shed_state import WindowTally
 
 if TYPE_CHECKING:
     from penstock.engine.epoch.begun import Begun
@@ -18,27 +17,22 @@ def told(shedder: Shedder, begun: Begun) -> dict[str, Any]:
     """For people and machines: where shedding stood in an epoch."""
     if not shedder.active or not begun.shed_state:
         return {}
-    state = ShedState.from_json(begun.shed_state)
+    # As it stands in the record: to build it anew after every epoch would take longer than what is told of it.
+    state, road = begun.shed_state, begun.shed_state["road"]
     outputs = {}
     for output in shedder.outputs:
-        tally = state.tallies.get(output.name, WindowTally())
+        tally = state["tallies"].get(output.name) or vars(WindowTally())
         outputs[output.name] = {
-            "share": state.delivered.get(output.name, 1.0),
-            "windows": tally.windows,
-            "dropped": tally.dropped,
-            "longest_gap": tally.gap,
+            "share": state["delivered"].get(output.name, 1.0),
+            "windows": tally["windows"],
+            "dropped": tally["dropped"],
+            "longest_gap": tally["gap"],
         }
-    told: dict[str, Any] = {"at": state.policy, "outputs": outputs}
-    if state.road:
-        road = RoadStanding.from_json(state.road)
-        told |= {
-            "load": road.load,
-            "capacity": road.capacity,
-            "cursor": road.cursor,
-            "rows": road.rows,
-            "utility": 1 - road.lost / road.full if road.full else 1.0,
-            "why": road.pressure.why,
-        }
+    told: dict[str, Any] = {"at": state["policy"], "outputs": outputs}
+    if road:
+        told |= {name: road[name] for name in ("load", "capacity", "cursor", "rows")}
+        told["utility"] = 1 - road["lost"] / road["full"] if road["full"] else 1.0
+        told["why"] = road["pressure"]["why"]
     return told
 
 

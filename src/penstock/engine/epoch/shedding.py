@@ -143,8 +143,10 @@ class Shedder:
             return {**everything, **{n: max(policy.share, t.least) for n, t in self.terms.items()}}, (), {}
         if policy.kind == "off" or not self.terms:
             return everything, (), {}
-        row, at = self.controller.decide(policy, RoadStanding.from_json(self.state.road), measured, self.cores)
-        return {**everything, **row.delivered}, tuple(sorted(row.off)), at.to_json()
+        before = RoadStanding.from_json(self.state.road)
+        row, at = self.controller.decide(policy, before, measured, self.cores)
+        road = dict(self.state.road) if at is before and self.state.road else at.to_json()
+        return {**everything, **row.delivered}, tuple(sorted(row.off)), road
 
     def new_table(self) -> list[dict[str, Any]] | None:
         """The table of plans for people, if it was made anew."""
