@@ -246,7 +246,8 @@ def test_a_task_that_hangs_is_replaced(spark: SparkSession, undisturbed: Undistu
     run = SCENARIOS["compacting"].start(source, tmp_path, spark, hung_after=3, listener=stop).wait()
     undisturbed.check("compacting", tmp_path)
     paths = [p.path for p in run.history]
-    assert paths[0] == paths[-1] == "resident" and 1 <= paths.count("job") <= 2
+    # On a busy machine another epoch may have been a job of its own, too: the first, or one that took too long.
+    assert "resident" in paths[:2] and "resident" in paths[paths.index("job", 2) :]
     assert stopped[0] not in seats(spark)
     deadline = time.monotonic() + 20
     while Path(f"/proc/{stopped[0]}").exists():  # Spark has taken its slot from it too.
