@@ -65,7 +65,6 @@ JOINS = (
     "a.join(c, 'k').snapshot().group_by('k').agg(n='count(*)', s='sum(v * v_right)')",
     "a.snapshot().group_by('k').agg(m='max(v)').join(c.snapshot().group_by('k').agg(n='count(*)'), 'k', where='m < n')",
     "a.lifetime(length={3}).join(c.deletes(), 'k')",
-    "a.join(c, 'k', 'full', where='v < v_right')",
 )
 
 
